@@ -6,7 +6,8 @@
 //!
 //! A value that stands in the arguments of a call is left in its answer ([`Redactor::sparing`]): whoever sent it has it,
 //! and an echo that lacked it would tell a guess that it was right. What is sent while the answer may come already is looked
-//! at as it passes ([`SentText`]).
+//! at as it passes ([`SentText`]). For the same reason what is kept back of a stream hangs on no more than how a value
+//! begins ([`StreamRedactor`]).
 
 pub mod shapes;
 mod spellings;
@@ -27,6 +28,7 @@ use std::{
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::secret::Secret;
+use stream::Beginnings;
 pub use stream::{SentText, StreamRedactor};
 use unescaped::Unescaped;
 
@@ -54,8 +56,6 @@ struct Known {
     /// In the order in which they were learnt, which is their number.
     secrets: Vec<Secret>,
     finder: Option<Arc<Finder>>,
-    /// Bytes of the longest spelling of one.
-    longest: usize,
 }
 
 /// All spellings of all secrets.
@@ -63,10 +63,10 @@ struct Finder {
     automaton: AhoCorasick,
     /// The secret of each spelling.
     owners: Vec<usize>,
-    /// The spellings, the longest first.
-    texts: Vec<String>,
-    /// Which bytes one of them begins with.
-    first_bytes: [bool; 256],
+    /// Bytes of the longest spelling.
+    longest: usize,
+    /// How values in a stream begin.
+    beginnings: Beginnings,
 }
 
 impl fmt::Debug for Finder {
@@ -111,13 +111,8 @@ impl Redactor {
         let (texts, owners): (Vec<String>, Vec<usize>) = all.into_iter().unzip();
         match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts) {
             Ok(automaton) => {
-                known.longest = longest;
-                let mut first_bytes = [false; 256];
-                texts
-                    .iter()
-                    .filter_map(|text| text.bytes().next())
-                    .for_each(|byte| first_bytes[usize::from(byte)] = true);
-                known.finder = Some(Arc::new(Finder { automaton, owners, texts, first_bytes }));
+                let beginnings = Beginnings::of(&texts);
+                known.finder = Some(Arc::new(Finder { automaton, owners, longest, beginnings }));
             }
             // Only gigabytes of values get here.
             Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
@@ -130,7 +125,7 @@ impl Redactor {
         // Its own, even where nothing is found: what is sent after it may hold more.
         let spares = Self { spared: Arc::default(), ..self.clone() };
         if let Some(finder) = self.finder() {
-            texts.into_iter().for_each(|text| spares.spared.add(finder.owners_in(text)));
+            texts.into_iter().for_each(|text| spares.spared.add(finder.owners_in(text.as_bytes())));
         }
         spares
     }
@@ -155,7 +150,7 @@ impl Redactor {
 
     /// Bytes of the longest text that is looked for.
     pub fn longest(&self) -> usize {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).longest
+        self.finder().map_or(0, |finder| finder.longest)
     }
 
     /// A part of a text without the values, and where it ends. It starts and ends after a value that lies across its
@@ -163,7 +158,7 @@ impl Redactor {
     pub fn scrub_part(&self, text: &str, part: Range<usize>) -> (String, usize) {
         let finder = self.finder();
         let (mut out, mut done, mut end) = (String::new(), part.start, part.end);
-        for found in finder.iter().flat_map(|finder| finder.found(text, &self.spared)) {
+        for found in finder.iter().flat_map(|finder| finder.found(text.as_bytes(), &self.spared)) {
             if found.start >= end {
                 break;
             }
@@ -187,7 +182,7 @@ impl Redactor {
 
     fn replace<'t>(&self, text: &'t str, each: impl Fn()) -> Cow<'t, str> {
         let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
-        let found = finder.found(text, &self.spared);
+        let found = finder.found(text.as_bytes(), &self.spared);
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -225,14 +220,24 @@ impl Spared {
     }
 }
 
+/// How many bytes of a text are unescaped at a time.
+const WINDOW: usize = 256 << 10;
+/// How many times as long as its longest spelling a value with escapes in one another is looked for.
+const ESCAPED: usize = 32;
+
 impl Finder {
     /// Where values are, but for those that are spared: in order, and none across another.
-    fn found(&self, text: &str, spared: &Spared) -> Vec<Range<usize>> {
-        let unescaped = Unescaped::of(text);
-        let find = |text| self.automaton.find_iter(text).filter(|one| !spared.has(self.owners[one.pattern()]));
-        let mut found: Vec<Range<usize>> = find(text).map(|one| one.range()).collect();
-        let Some(unescaped) = &unescaped else { return found };
-        found.extend(find(unescaped.text()).map(|one| unescaped.origin(one.start())..unescaped.origin(one.end())));
+    fn found(&self, text: &[u8], spared: &Spared) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = self.find(text, spared).collect();
+        let as_it_stands = found.len();
+        for (from, unescaped) in self.windows(text) {
+            let origin = |at| from + unescaped.origin(at);
+            let escaped = self.find(unescaped.text(), spared).map(|one| origin(one.start)..origin(one.end));
+            found.extend(escaped.filter(|one| one.start < from + WINDOW));
+        }
+        if found.len() == as_it_stands {
+            return found;
+        }
         found.sort_unstable_by_key(|one| (one.start, one.end));
         found.dedup_by(|one, before| {
             let across = one.start < before.end;
@@ -242,11 +247,31 @@ impl Finder {
         found
     }
 
+    fn find<'t>(&'t self, text: &'t [u8], spared: &'t Spared) -> impl Iterator<Item = Range<usize>> + 't {
+        let found = self.automaton.find_iter(text).filter(|one| !spared.has(self.owners[one.pattern()]));
+        found.map(|one| one.range())
+    }
+
+    /// What a text reads unescaped, in windows that overlap by what one value may take, each with where it begins.
+    fn windows<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, Unescaped)> + use<'t> {
+        let reach = WINDOW + self.escaped();
+        let window = move |from: usize| Some((from, Unescaped::of(&text[from..text.len().min(from + reach)])?));
+        (0..text.len()).step_by(WINDOW).filter_map(window)
+    }
+
+    /// Most bytes that a value takes with escapes in one another.
+    fn escaped(&self) -> usize {
+        ESCAPED * self.longest
+    }
+
     /// The secrets whose values stand in a text.
-    fn owners_in(&self, text: &str) -> Vec<usize> {
-        let unescaped = Unescaped::of(text);
-        let texts = std::iter::once(text).chain(unescaped.as_ref().map(Unescaped::text));
-        texts.flat_map(|text| self.automaton.find_iter(text)).map(|found| self.owners[found.pattern()]).collect()
+    fn owners_in(&self, text: &[u8]) -> Vec<usize> {
+        let owners = |text: &[u8]| -> Vec<usize> {
+            self.automaton.find_iter(text).map(|found| self.owners[found.pattern()]).collect()
+        };
+        let mut all = owners(text);
+        self.windows(text).for_each(|(_, unescaped)| all.extend(owners(unescaped.text())));
+        all
     }
 }
 

@@ -382,15 +382,79 @@ fn is_as_it_is(headers: &HeaderMap) -> bool {
     all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).all(|name| is_none(name.trim_ascii()))
 }
 
-/// Whether a body is text, by what its head says.
+/// What surely is no text: whole kinds, and the rest by their names, or by how those end.
+const BINARY_KINDS: [&str; 4] = ["image/", "audio/", "video/", "font/"];
+const BINARY: [&str; 16] = [
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/pdf",
+    "application/wasm",
+    "application/java-archive",
+    "application/zip",
+    "application/x-tar",
+    "application/x-bzip2",
+    "application/x-xz",
+    "application/zstd",
+    "application/x-7z-compressed",
+    "application/x-git-upload-pack-result",
+    "application/x-protobuf",
+    "application/vnd.debian.binary-package",
+    "application/x-rpm",
+    "application/x-python-wheel",
+];
+const BINARY_ENDS: [&str; 5] = ["gzip", "+zip", "+zstd", "+protobuf", "+cbor"];
+
+/// Whether a body may be text, by what its head says: whatever is not said once and plainly to be something else.
 fn is_text(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let known = ["application/json", "application/xml", "application/javascript", "application/x-ndjson"];
-    media.is_empty()
-        || media.starts_with("text/")
-        || media.ends_with("+json")
-        || media.ends_with("+xml")
-        || known.contains(&media.as_str())
-        || media == "application/x-www-form-urlencoded"
+    let mut said = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(media), None) = (said.next(), said.next()) else { return true };
+    let media = media.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let Ok(media) = std::str::from_utf8(media).map(str::to_ascii_lowercase) else { return true };
+    let is_svg = media == "image/svg+xml";
+    let is_binary = BINARY_KINDS.iter().any(|kind| media.starts_with(kind))
+        || BINARY.contains(&&*media)
+        || BINARY_ENDS.iter().any(|end| media.ends_with(end));
+    is_svg || !is_binary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_surely_no_text_is_not_looked_through() {
+        let is = |said: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            said.iter().for_each(|one| drop(headers.append(header::CONTENT_TYPE, HeaderValue::from_static(one))));
+            is_text(&headers)
+        };
+        for text in [
+            &[][..],
+            &[""],
+            &["text/plain"],
+            &["application/yaml"],
+            &["application/jsonl"],
+            &["application/toml"],
+            &["application/json-seq"],
+            &["application/graphql"],
+            &["application/vnd.docker.distribution.manifest.v2+json"],
+            &["multipart/mixed; boundary=a"],
+            &["image/svg+xml"],
+            &["image/png", "text/plain"],
+            &["image/png", "image/png"],
+            &["nonsense"],
+        ] {
+            assert!(is(text), "{text:?}");
+        }
+        for binary in [
+            "image/png",
+            "Video/MP4; codecs=a",
+            "application/octet-stream",
+            "application/x-gzip",
+            "application/vnd.oci.image.layer.v1.tar+gzip",
+            "application/zip",
+        ] {
+            assert!(!is(&[binary]), "{binary}");
+        }
+    }
 }

@@ -1,12 +1,25 @@
 //! Taking values out of bytes that pass: what is kept back is only what could be the beginning of a value.
 //!
 //! A value is replaced by a mark of its own length, so that a length that was announced stays right.
+//!
+//! Who sends a guess to an origin that repeats it could see what is kept back. So that hangs on nothing of a value but its
+//! first bytes ([`SEEN`]) and its length: what begins like one is kept back until as much came as it is long, whatever it
+//! is, or until an event ended.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
+use memchr::memmem;
 
-use super::{Finder, MARK, Redactor, Spared};
+use super::{Finder, MARK, Redactor, Unescaped};
+
+/// How many first bytes of a value could be told by what is kept back; of long ones a part, since they begin with what is
+/// no secret, as keys in PEM and JSON do.
+const SEEN: usize = 4;
+const SEEN_PART: usize = 10;
+
+/// What ends an event.
+const EVENT_END: &[u8] = b"\n\n";
 
 /// What a call sends in pieces: the values in it are left in its answer from then on.
 #[derive(Debug)]
@@ -16,18 +29,14 @@ pub struct SentText {
     tail: Vec<u8>,
 }
 
-/// How much longer than its longest spelling a value may be, with escapes in one another.
-const ESCAPED: usize = 2;
-
 impl SentText {
     /// Looks at what is about to be sent.
     pub fn pass(&mut self, bytes: &[u8]) {
         let Some(finder) = self.redactor.finder() else { return };
         let mut window = std::mem::take(&mut self.tail);
         window.extend_from_slice(bytes);
-        self.redactor.spared.add(finder.owners_in(&String::from_utf8_lossy(&window)));
-        let kept = ESCAPED * self.redactor.longest();
-        self.tail = window.split_off(window.len().saturating_sub(kept));
+        self.redactor.spared.add(finder.owners_in(&window));
+        self.tail = window.split_off(window.len().saturating_sub(finder.escaped()));
     }
 }
 
@@ -65,23 +74,21 @@ impl StreamRedactor {
     #[must_use]
     pub fn push(&mut self, bytes: Bytes) -> Bytes {
         let Some(finder) = self.finder.clone() else { return bytes };
-        if self.held.is_empty() && finder.has_nothing_of(&bytes, &self.redactor.spared) {
+        let found = |bytes: &[u8]| finder.found(bytes, &self.redactor.spared);
+        if self.held.is_empty() && finder.undecided(&bytes, 0) == bytes.len() && found(&bytes).is_empty() {
             return bytes;
         }
         let mut buffer = std::mem::take(&mut self.held);
         buffer.extend_from_slice(&bytes);
-        let mut from = 0;
-        let mut end = finder.beginning(&buffer, from);
-        for (start, stop) in finder.spans(&buffer, &self.redactor.spared) {
-            if start >= end {
+        let mut end = finder.undecided(&buffer, 0);
+        for one in found(&buffer) {
+            if one.start >= end {
                 break;
             }
-            if stop > end {
-                from = stop;
-                end = finder.beginning(&buffer, from);
+            if one.end > end {
+                end = finder.undecided(&buffer, one.end);
             }
-            self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
-            mark(&mut buffer[start..stop]);
+            self.replace(&mut buffer[one]);
         }
         self.held = buffer.split_off(end);
         buffer.into()
@@ -91,36 +98,76 @@ impl StreamRedactor {
     #[must_use]
     pub fn finish(&mut self) -> Vec<u8> {
         let mut rest = std::mem::take(&mut self.held);
-        let found: Vec<(usize, usize)> =
-            self.finder.iter().flat_map(|finder| finder.spans(&rest, &self.redactor.spared)).collect();
-        for (start, stop) in found {
-            self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
-            mark(&mut rest[start..stop]);
+        let found = self.finder.iter().flat_map(|finder| finder.found(&rest, &self.redactor.spared));
+        for one in found.collect::<Vec<_>>() {
+            self.replace(&mut rest[one]);
         }
         rest
+    }
+
+    fn replace(&self, place: &mut [u8]) {
+        self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
+        mark(place);
+    }
+}
+
+/// How the spellings begin that are not found by what they read unescaped.
+pub(super) struct Beginnings {
+    /// First bytes, and of how long a text.
+    all: Vec<(Vec<u8>, usize)>,
+    /// Which byte one of them begins with.
+    first: [bool; 256],
+    /// Whether a value may stand across the end of an event.
+    cross_events: bool,
+}
+
+impl Beginnings {
+    pub(super) fn of(texts: &[String]) -> Self {
+        let is_read = |text: &String| {
+            let plain = Unescaped::of(text.as_bytes());
+            plain.is_some_and(|plain| texts.iter().any(|other| other != text && other.as_bytes() == plain.text()))
+        };
+        let beginning = |text: &String| {
+            let seen = SEEN.max(text.len() / SEEN_PART).min(text.len());
+            (text.as_bytes()[..seen].to_owned(), text.len())
+        };
+        let all: Vec<(Vec<u8>, usize)> = texts.iter().filter(|text| !is_read(text)).map(beginning).collect();
+        let mut first = [false; 256];
+        all.iter().for_each(|(start, _)| first[usize::from(start[0])] = true);
+        let cross_events = texts.iter().any(|text| memmem::find(text.as_bytes(), EVENT_END).is_some());
+        Self { all, first, cross_events }
+    }
+
+    /// The first place from which something may become a value, if the text goes on.
+    fn open(&self, text: &[u8]) -> Option<usize> {
+        let longest = self.all.iter().map(|(_, length)| *length).max().unwrap_or_default();
+        let earliest = text.len().saturating_sub(longest);
+        (earliest..text.len()).find(|at| self.first[usize::from(text[*at])] && self.is_open(&text[*at..]))
+    }
+
+    fn is_open(&self, rest: &[u8]) -> bool {
+        self.all.iter().any(|(start, length)| {
+            let seen = start.len().min(rest.len());
+            rest.len() < *length && rest[..seen] == start[..seen]
+        })
     }
 }
 
 impl Finder {
-    fn spans(&self, bytes: &[u8], spared: &Spared) -> Vec<(usize, usize)> {
-        let found = self.automaton.find_iter(bytes).filter(|one| !spared.has(self.owners[one.pattern()]));
-        found.map(|one| (one.start(), one.end())).collect()
-    }
-
-    /// Whether there is neither a value nor what could be the beginning of one at the end.
-    fn has_nothing_of(&self, bytes: &[u8], spared: &Spared) -> bool {
-        self.beginning(bytes, 0) == bytes.len() && self.spans(bytes, spared).is_empty()
-    }
-
-    /// Where what could be the beginning of a value begins, at or after `from`; the end where nothing could.
-    fn beginning(&self, bytes: &[u8], from: usize) -> usize {
-        let earliest = from.max(bytes.len().saturating_sub(self.texts.first().map_or(0, String::len)));
-        let begins = |(at, byte): (usize, &u8)| {
-            let is_start = |text: &String| text.len() > bytes.len() - at && text.as_bytes().starts_with(&bytes[at..]);
-            self.first_bytes[usize::from(*byte)] && self.texts.iter().any(is_start)
+    /// Where something begins, at or after `from`, of which it is not decided yet whether it is a value; the end where
+    /// nothing does.
+    fn undecided(&self, bytes: &[u8], from: usize) -> usize {
+        let from = if self.beginnings.cross_events {
+            from
+        } else {
+            memmem::rfind(&bytes[from..], EVENT_END).map_or(from, |at| from + at + EVENT_END.len())
         };
-        let found = bytes.iter().enumerate().skip(earliest).find(|one| begins(*one));
-        found.map_or(bytes.len(), |(at, _)| at)
+        let as_it_stands = self.beginnings.open(&bytes[from..]).map_or(bytes.len(), |at| from + at);
+        // Unescaped, what is no whole escape yet may become anything.
+        let tail = from.max(bytes.len().saturating_sub(self.escaped()));
+        let plain = Unescaped::of_part(&bytes[tail..]);
+        let open = self.beginnings.open(plain.text()).unwrap_or(plain.text().len());
+        as_it_stands.min(tail + plain.origin(open))
     }
 }
 
@@ -155,6 +202,67 @@ mod tests {
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
         assert_eq!(through(&redactor, &bytes), expected.as_bytes());
+    }
+
+    #[test]
+    fn a_value_goes_whichever_of_its_letters_are_escaped_and_wherever_it_is_cut() {
+        let redactor = Redactor::new(&[Secret::new("abc/d&f secret"), Secret::new("ab\u{1f600}+cdefgh")]);
+        for value in [
+            r"\u0061bc/d&f secret",
+            r"\u0061bc\/d&f s\u0065cret",
+            r"abc/d\u0026f secre\u0074",
+            "abc/d&amp;f secret",
+            "abc&#47;d&#x26;f&#32secret",
+            r"abc/d\\u0026f secret",
+            r"abc/d\u0026amp;f secret",
+            "abc/%64%26f secret",
+            r"ab\ud83d\ude00\u002Bcdefgh",
+            "ab\u{1f600}&plus;cdefgh",
+        ] {
+            let (text, marked) = (format!("x {value} y"), format!("x [redacted]{} y", "*".repeat(value.len() - 10)));
+            for cut in 0..=text.len() {
+                let out = through(&redactor, &[&text.as_bytes()[..cut], &text.as_bytes()[cut..]]);
+                assert_eq!(String::from_utf8_lossy(&out), marked, "{value} {cut}");
+            }
+            let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            assert_eq!(through(&redactor, &bytes), marked.as_bytes(), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_back_does_not_tell_how_much_of_a_guess_is_right() {
+        const VALUE: &str = "sk-ant-api03-kQ7/x%Zp";
+        let redactor = Redactor::new(&[Secret::new(VALUE)]);
+        let passed = |text: &str| redactor.stream().push(Bytes::copy_from_slice(text.as_bytes())).len();
+        let written: [fn(char) -> String; 3] =
+            [|c| c.to_string(), |c| format!("\\u{:04x}", u32::from(c)), |c| format!("&#{};", u32::from(c))];
+        for write in written {
+            let spelled = |text: &str| text.chars().map(write).collect::<String>();
+            for right in SEEN + 1..VALUE.len() {
+                // One whose number has as many digits.
+                let wrong = if VALUE.as_bytes()[right - 1] < 100 { '!' } else { '~' };
+                let (right, wrong) = (spelled(&VALUE[..right]), spelled(&format!("{}{wrong}", &VALUE[..right - 1])));
+                assert_eq!(passed(&format!("x {right}")), passed(&format!("x {wrong}")), "{right} {wrong}");
+            }
+        }
+        // Once as much came as a value is long, it is decided.
+        assert_eq!(passed(&format!("sk-ant{}", "x".repeat(VALUE.len()))), VALUE.len() + 6);
+        // And at the end of an event, which none of the values has.
+        assert_eq!(passed("data: sk-ant\n\n"), "data: sk-ant\n\n".len());
+    }
+
+    #[test]
+    fn a_large_text_is_looked_through_to_its_end() {
+        let redactor = Redactor::new(&[Secret::new("abc/d&f secret")]);
+        for before in
+            [super::super::WINDOW - 40, super::super::WINDOW - 7, super::super::WINDOW, 3 * super::super::WINDOW - 20]
+        {
+            let filler = r"\/".repeat(before / 2);
+            let text = format!(r#"{filler}\u0061bc\/d&f s\u0065cret{filler}"#);
+            let clean = redactor.scrub(&text);
+            assert_eq!(clean.len(), 2 * filler.len() + MARK.len(), "{before}");
+            assert!(clean[filler.len()..].starts_with(MARK));
+        }
     }
 
     #[test]

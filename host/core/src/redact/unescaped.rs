@@ -3,9 +3,10 @@
 //! An encoder may escape any letter of a value, and another one all but that: they cannot be listed as spellings. So the
 //! escapes of JSON, the character references of HTML and percent signs are read, up to three of them in one another.
 //!
-//! It refuses to know what is looked for. Its memory is bounded by twice that of the text.
+//! It refuses to know what is looked for. Of a text it takes a few times the memory: who has a large one reads it in
+//! windows.
 
-use memchr::memchr3_iter;
+use memchr::{memchr3, memchr3_iter};
 
 /// How deep escapes may stand in one another: a JSON text, in a JSON text, that an HTML encoder wrote.
 const ROUNDS: usize = 3;
@@ -50,7 +51,7 @@ const DIGITS: usize = 32;
 
 /// The text, and what was done to get to it.
 pub(super) struct Unescaped {
-    text: String,
+    text: Vec<u8>,
     rounds: Vec<Round>,
 }
 
@@ -59,22 +60,37 @@ struct Round(Vec<(u32, u32)>);
 
 impl Unescaped {
     /// None where nothing is escaped that the spellings of a value do not have.
-    pub(super) fn of(text: &str) -> Option<Self> {
-        if !is_worthwhile(text.as_bytes()) || u32::try_from(text.len()).is_err() {
+    pub(super) fn of(text: &[u8]) -> Option<Self> {
+        if !is_worthwhile(text) || u32::try_from(text.len()).is_err() {
             return None;
         }
-        let (text, round) = unescape(text)?;
-        let mut all = Self { text, rounds: vec![round] };
-        while all.rounds.len() < ROUNDS
-            && let Some((text, round)) = unescape(&all.text)
-        {
-            all.text = text;
-            all.rounds.push(round);
-        }
+        let (plain, round) = unescape(text)?;
+        let mut all = Self { text: plain, rounds: vec![round] };
+        while all.goes_on() {}
         Some(all)
     }
 
-    pub(super) fn text(&self) -> &str {
+    /// Of a text that goes on: as far as no escape at its end is only a part of one.
+    pub(super) fn of_part(text: &[u8]) -> Self {
+        let mut all = Self { text: text[..unfinished(text)].to_owned(), rounds: Vec::new() };
+        while all.goes_on() {
+            all.text.truncate(unfinished(&all.text));
+        }
+        all
+    }
+
+    /// Reads what is still escaped, once more; false where there is nothing to do.
+    fn goes_on(&mut self) -> bool {
+        if self.rounds.len() == ROUNDS {
+            return false;
+        }
+        let Some((text, round)) = unescape(&self.text) else { return false };
+        self.text = text;
+        self.rounds.push(round);
+        true
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
@@ -99,34 +115,34 @@ impl Round {
 }
 
 /// The text with every escape read once; none where there is none.
-fn unescape(text: &str) -> Option<(String, Round)> {
-    let (mut plain, mut behind, mut done, mut at) = (String::new(), Vec::new(), 0, 0);
-    while let Some(found) = text[at..].find(['\\', '&', '%']) {
+fn unescape(text: &[u8]) -> Option<(Vec<u8>, Round)> {
+    let (mut plain, mut behind, mut done, mut at) = (Vec::new(), Vec::new(), 0, 0);
+    while let Some(found) = memchr3(b'\\', b'&', b'%', &text[at..]) {
         let start = at + found;
         let Some((character, length)) = escape(&text[start..]) else {
             at = start + 1;
             continue;
         };
-        plain.push_str(&text[done..start]);
-        plain.push(character);
+        plain.extend_from_slice(&text[done..start]);
+        plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         (done, at) = (start + length, start + length);
         behind.push((u32::try_from(plain.len()).ok()?, u32::try_from(done).ok()?));
     }
     if behind.is_empty() {
         return None;
     }
-    plain.push_str(&text[done..]);
+    plain.extend_from_slice(&text[done..]);
     Some((plain, Round(behind)))
 }
 
 /// The character that an escape at the beginning stands for, and the bytes that it takes.
-fn escape(text: &str) -> Option<(char, usize)> {
-    match text.as_bytes().first()? {
+fn escape(text: &[u8]) -> Option<(char, usize)> {
+    match text.first()? {
         b'&' => return reference(text),
         b'%' => return percent(text),
         _ => {}
     }
-    let plain = match text.as_bytes().get(1)? {
+    let plain = match text.get(1)? {
         b'u' => return unicode(text),
         b'n' => '\n',
         b't' => '\t',
@@ -139,7 +155,7 @@ fn escape(text: &str) -> Option<(char, usize)> {
     Some((plain, 2))
 }
 
-fn unicode(text: &str) -> Option<(char, usize)> {
+fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let first = unit(text)?;
     if let Some(character) = char::from_u32(first.into()) {
         return Some((character, 6));
@@ -149,32 +165,81 @@ fn unicode(text: &str) -> Option<(char, usize)> {
     Some((pair.next()?.ok()?, 12))
 }
 
-fn unit(text: &str) -> Option<u16> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u16::from_str_radix(digits, 16).ok())?
+fn unit(text: &[u8]) -> Option<u16> {
+    let digits = hexadecimal(text.strip_prefix(b"\\u")?.get(..4)?)?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
-fn reference(text: &str) -> Option<(char, usize)> {
-    if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name)) {
+fn reference(text: &[u8]) -> Option<(char, usize)> {
+    if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name.as_bytes())) {
         return Some((*character, name.len()));
     }
-    let number = text.strip_prefix("&#")?;
-    let (digits, radix) = match number.strip_prefix(['x', 'X']) {
-        Some(digits) => (digits, 16),
-        None => (number, 10),
-    };
-    let count = digits.bytes().take(DIGITS).take_while(|byte| char::from(*byte).is_digit(radix)).count();
-    let number = u32::from_str_radix(&digits[..count], radix).ok()?;
+    let (digits, radix) = by_number(text)?;
+    let count = digits.iter().take(DIGITS).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    let number = u32::from_str_radix(std::str::from_utf8(&digits[..count]).ok()?, radix).ok()?;
     // Browsers do without the semicolon.
-    let semicolon = usize::from(digits[count..].starts_with(';'));
+    let semicolon = usize::from(digits[count..].starts_with(b";"));
     Some((char::from_u32(number)?, text.len() - digits.len() + count + semicolon))
 }
 
+/// What follows the beginning of a character reference by number, and what its digits are of.
+fn by_number(text: &[u8]) -> Option<(&[u8], u32)> {
+    match text.strip_prefix(b"&#")? {
+        [b'x' | b'X', digits @ ..] => Some((digits, 16)),
+        digits => Some((digits, 10)),
+    }
+}
+
 /// An encoded byte that is a character by itself.
-fn percent(text: &str) -> Option<(char, usize)> {
-    let digits = text.get(1..3).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-    let byte = u8::from_str_radix(digits, 16).ok().filter(u8::is_ascii)?;
+fn percent(text: &[u8]) -> Option<(char, usize)> {
+    let byte = u8::from_str_radix(hexadecimal(text.get(1..3)?)?, 16).ok().filter(u8::is_ascii)?;
     Some((char::from(byte), 3))
+}
+
+/// Digits and nothing else.
+fn hexadecimal(digits: &[u8]) -> Option<&str> {
+    digits.iter().all(u8::is_ascii_hexdigit).then(|| std::str::from_utf8(digits).ok())?
+}
+
+/// Longest escape: a character reference by number with all digits that are read.
+const LONGEST: usize = "&#x;".len() + DIGITS;
+
+/// Where an escape begins at the end of a text that more of it could complete, or make another one; its end where none
+/// does.
+fn unfinished(text: &[u8]) -> usize {
+    let from = text.len().saturating_sub(LONGEST);
+    let mut at = from;
+    while let Some(found) = memchr3(b'\\', b'&', b'%', &text[at..]) {
+        let start = at + found;
+        if could_go_on(&text[start..]) {
+            return start;
+        }
+        at = start + escape(&text[start..]).map_or(1, |(_, length)| length);
+    }
+    text.len()
+}
+
+/// Whether this, which begins as an escape does, is only a part of one as far as it goes.
+fn could_go_on(text: &[u8]) -> bool {
+    let are_hexadecimal = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
+    match text {
+        [b'\\'] => true,
+        [b'\\', b'u', digits @ ..] if digits.len() < 4 => are_hexadecimal(digits),
+        // The first half of a pair.
+        [b'\\', b'u', first @ ..] if first.len() < 10 => {
+            unit(text).is_some_and(|unit| (0xd800..0xdc00).contains(&unit))
+                && b"\\u".starts_with(&first[4..first.len().min(6)])
+        }
+        [b'%', digits @ ..] => digits.len() < 2 && are_hexadecimal(digits),
+        [b'&', ..] => match by_number(text) {
+            // Without its semicolon a number goes on for as long as there are digits.
+            Some((digits, radix)) => {
+                digits.len() < DIGITS && digits.iter().all(|byte| char::from(*byte).is_digit(radix))
+            }
+            None => NAMED.iter().any(|(name, _)| name.len() > text.len() && name.as_bytes().starts_with(text)),
+        },
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -183,8 +248,8 @@ mod tests {
 
     /// What stands for a part of the plain text.
     fn stands_for<'t>(escaped: &'t str, plain: &str) -> &'t str {
-        let all = Unescaped::of(escaped).unwrap();
-        let start = all.text().find(plain).unwrap();
+        let all = Unescaped::of(escaped.as_bytes()).unwrap();
+        let start = std::str::from_utf8(all.text()).unwrap().find(plain).unwrap();
         &escaped[all.origin(start)..all.origin(start + plain.len())]
     }
 
@@ -202,8 +267,36 @@ mod tests {
     #[test]
     fn what_is_no_escape_stays() {
         for text in [r"C:\users \u12 \ud83d x", "a & b &nosuch; &#; &#x110000; & 100% %zz %e9", r"\u+123 \"] {
-            assert!(Unescaped::of(text).is_none(), "{text}");
+            assert!(Unescaped::of(text.as_bytes()).is_none(), "{text}");
         }
-        assert!(Unescaped::of("plain").is_none());
+        assert!(Unescaped::of(b"plain").is_none());
+    }
+
+    #[test]
+    fn what_more_text_could_complete_is_open() {
+        for (text, open) in [
+            ("abc", ""),
+            ("abc\\", "\\"),
+            (r"a\\", ""),
+            (r"a\u00", r"\u00"),
+            (r"a\u0063", ""),
+            (r"a\ud83d", r"\ud83d"),
+            (r"a\ud83d\ude", r"\ud83d\ude"),
+            (r"a\ud83dx", ""),
+            (r"a\n", ""),
+            ("a%", "%"),
+            ("a%4", "%4"),
+            ("a%41", ""),
+            ("a%zz", ""),
+            ("a&", "&"),
+            ("a&am", "&am"),
+            ("a&amp;", ""),
+            ("a&x", ""),
+            ("a&#", "&#"),
+            ("a&#x4", "&#x4"),
+            ("a&#65;", ""),
+        ] {
+            assert_eq!(&text[unfinished(text.as_bytes())..], open, "{text}");
+        }
     }
 }

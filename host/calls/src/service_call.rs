@@ -1,6 +1,6 @@
 //! What a guest asks of a service, as it wrote it and as it is decided about.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use footbridge_core::{
     digest::{Digest, digest_text},
@@ -29,10 +29,12 @@ pub struct ServiceRequest {
     pub is_websocket: bool,
 }
 
-/// A body that was read before anybody was asked.
+/// What of a request was read before anybody was asked: its headers that matter, and its body.
 #[derive(Debug, Clone)]
-pub struct HeldBody {
-    /// Its digest.
+pub struct HeldRequest {
+    /// Each header that goes to the service and may change what it does, by its name, and its values.
+    pub headers: BTreeMap<String, Vec<String>>,
+    /// The digest of its body.
     pub digest: Digest,
     /// How long it is, bytes.
     pub bytes: usize,
@@ -82,8 +84,8 @@ impl ServiceCall {
         Self { name: request.label(), request, shown, recorded }
     }
 
-    /// The same, with the body that was read.
-    pub(crate) fn holding(self, body: &HeldBody) -> Self {
+    /// The same, with what was read of it.
+    pub(crate) fn holding(self, body: &HeldRequest) -> Self {
         let described = |is_whole| described(&self.request, Some(body), is_whole);
         Self { shown: described(true), recorded: Some(described(false)), ..self }
     }
@@ -152,12 +154,13 @@ impl ServiceCall {
     }
 }
 
-/// Canonical JSON of a request: members in the order of their names.
-/// A request as JSON, its members in canonical order.
+/// A request as canonical JSON: its members in the order of their names.
 #[derive(Serialize)]
 struct Described<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headers: Option<&'r BTreeMap<String, Vec<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     length: Option<u64>,
     method: &'r str,
@@ -168,10 +171,11 @@ struct Described<'r> {
     websocket: Option<bool>,
 }
 
-fn described(request: &ServiceRequest, body: Option<&HeldBody>, is_whole: bool) -> Box<RawValue> {
+fn described(request: &ServiceRequest, body: Option<&HeldRequest>, is_whole: bool) -> Box<RawValue> {
     let query = |query| if is_whole { Cow::Borrowed(query) } else { Cow::Owned(without_credentials(query)) };
     raw(&Described {
         body: body.map(|body| body_described(body, is_whole)),
+        headers: body.map(|body| &body.headers).filter(|all| !all.is_empty()),
         length: request.length,
         method: &request.method,
         path: request.path.as_written(),
@@ -180,7 +184,7 @@ fn described(request: &ServiceRequest, body: Option<&HeldBody>, is_whole: bool) 
     })
 }
 
-fn body_described(body: &HeldBody, is_whole: bool) -> Value {
+fn body_described(body: &HeldRequest, is_whole: bool) -> Value {
     let (digest, bytes) = (digest_text(body.digest), body.bytes);
     match (is_whole, body.tail.is_empty()) {
         (false, _) => json!({"bytes": bytes, "digest": digest}),
@@ -239,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_person_sees_all_of_it_and_the_record_no_body() {
-        let body = HeldBody { digest: Digest::of("b"), bytes: 9000, head: "be\"gin".into(), tail: "end".into() };
+        let (head, tail) = ("be\"gin".to_owned(), "end".to_owned());
+        let body = HeldRequest { digest: Digest::of("b"), bytes: 9000, head, tail, headers: BTreeMap::new() };
         let call = ServiceCall::new(request(Some("key=k"))).holding(&body);
         assert!(call.shown().get().contains(r#""head":"be\"gin""#) && call.shown().get().contains("key=k"));
         assert!(!call.recorded().get().contains("gin") && !call.recorded().get().contains("key=k"));
@@ -248,6 +253,11 @@ mod tests {
         assert_ne!(
             ServiceCall::new(request(Some("key=l"))).digest(),
             ServiceCall::new(request(Some("key=k"))).digest()
+        );
+        let headers = BTreeMap::from([("x-target".to_owned(), vec!["Delete".to_owned()])]);
+        let other = ServiceCall::new(request(Some("key=k"))).holding(&HeldRequest { headers, ..body });
+        assert!(
+            other.shown().get().contains(r#""headers":{"x-target":["Delete"]}"#) && other.digest() != call.digest()
         );
         let socket = ServiceCall::new(ServiceRequest { is_websocket: true, ..request(Some("key=k")) });
         assert_eq!(socket.name(), "POST /v1/x?key=[redacted] (websocket)");

@@ -1,6 +1,6 @@
 //! The head of a request: what of it crosses, and what is put in. What goes upstream is built anew from its parts.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use footbridge_core::redact::words::speaks_of_secrets;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version, header};
@@ -32,6 +32,17 @@ impl Parcel {
     /// What of the headers goes to the service as its guest said it.
     pub(crate) fn own_headers(&self) -> HeaderMap {
         own(&self.headers)
+    }
+
+    /// The headers that cross and may change what the service does, for whoever is asked about the request: each by its
+    /// name. What differs from one attempt to the next and changes nothing is left out, or nobody could agree to it once.
+    pub(crate) fn headers_that_matter(&self) -> BTreeMap<String, Vec<String>> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, value) in self.own_headers().iter().filter(|(name, _)| matters(name.as_str())) {
+            let text = value.to_str().map_or_else(|_| value.as_bytes().escape_ascii().to_string(), str::to_owned);
+            all.entry(name.as_str().to_owned()).or_default().push(text);
+        }
+        all
     }
 
     /// The request to the service with these headers of its guest's, and what counts its body.
@@ -118,6 +129,40 @@ fn stays(name: &str) -> bool {
         || STARTS.iter().any(|start| plain.starts_with(start))
         || plain.contains("-override")
         || speaks_of_secrets(name)
+}
+
+/// Headers that say who asks, in which form an answer is liked, or which attempt and trace a request is of. They change
+/// nothing of what is done.
+const OF_NO_MATTER: [&str; 22] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "user-agent",
+    "date",
+    "dnt",
+    "priority",
+    "cache-control",
+    "pragma",
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "b3",
+    "sentry-trace",
+    "request-id",
+    "x-request-id",
+    "x-client-request-id",
+    "x-correlation-id",
+    "x-amzn-trace-id",
+    "idempotency-key",
+    "x-idempotency-key",
+];
+
+/// How the names of more such headers begin.
+const OF_NO_MATTER_STARTS: [&str; 5] = ["x-stainless-", "sec-fetch-", "sec-ch-", "x-b3-", "x-datadog-"];
+
+fn matters(name: &str) -> bool {
+    !OF_NO_MATTER.contains(&name) && !OF_NO_MATTER_STARTS.iter().any(|start| name.starts_with(start))
 }
 
 /// Where clients put a key by itself.

@@ -10,7 +10,7 @@ use footbridge_calls::{
     cause::Cause,
     provider::{NoAnswer, NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
-    service::{Forward, HeldBody, Unanswered},
+    service::{Forward, HeldRequest, Unanswered},
     session::Spending,
 };
 use footbridge_core::{
@@ -201,8 +201,9 @@ impl Forward for Services {
         parcel: &'a mut Parcel,
         room: &'a Share,
         limit: usize,
-    ) -> BoxFuture<'a, Result<HeldBody, Cause>> {
-        Box::pin(parcel.body.hold(room, limit))
+    ) -> BoxFuture<'a, Result<HeldRequest, Cause>> {
+        let headers = parcel.headers_that_matter();
+        Box::pin(async move { Ok(HeldRequest { headers, ..parcel.body.hold(room, limit).await? }) })
     }
 
     fn send<'a>(

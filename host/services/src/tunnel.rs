@@ -3,13 +3,13 @@
 //! What goes through begins with a TLS ClientHello that names the host that was allowed: so a tunnel to one name is none
 //! to another behind the same address. It does not keep an allowed host from being a way out.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use footbridge_calls::{
     cause::Cause,
     provider::{NotSent, Outcome, Outgoing},
     request::OutgoingRequest,
-    service::{Forward, HeldBody, OpenExchange, Unanswered},
+    service::{Forward, HeldRequest, OpenExchange, Unanswered},
 };
 use footbridge_core::{
     budget::Share,
@@ -48,8 +48,9 @@ impl Forward for Tunnels {
         self.0.rules(service)
     }
 
-    fn hold<'a>(&'a self, _: &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldBody, Cause>> {
-        let nothing = HeldBody { digest: Digest::of(""), bytes: 0, head: String::new(), tail: String::new() };
+    fn hold<'a>(&'a self, _: &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldRequest, Cause>> {
+        let (headers, head, tail) = (BTreeMap::new(), String::new(), String::new());
+        let nothing = HeldRequest { headers, digest: Digest::of(""), bytes: 0, head, tail };
         Box::pin(std::future::ready(Ok(nothing)))
     }
 

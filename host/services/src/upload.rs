@@ -4,6 +4,7 @@
 //! refuses the request first can still read past it.
 
 use std::{
+    collections::BTreeMap,
     pin::Pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{
     cause::{BudgetOf, Cause},
-    service::HeldBody,
+    service::HeldRequest,
     session::Spending,
 };
 use footbridge_core::{
@@ -94,7 +95,7 @@ impl Upload {
     }
 
     /// Reads all of it.
-    pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldBody, Cause> {
+    pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldRequest, Cause> {
         let Some(body) = self.unread() else { return Err(Cause::BodyBroken) };
         let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
         let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
@@ -104,7 +105,8 @@ impl Upload {
         } else {
             (shown(&bytes), String::new())
         };
-        let body = HeldBody { digest: Digest::of(&bytes), bytes: bytes.len(), head, tail };
+        let (digest, length) = (Digest::of(&bytes), bytes.len());
+        let body = HeldRequest { digest, bytes: length, head, tail, headers: BTreeMap::new() };
         self.put(Source::Whole(bytes, held));
         Ok(body)
     }

@@ -7,7 +7,7 @@ use crate::{
     auth::Principal,
     cause::Cause,
     request::{OutgoingRequest, Target},
-    service_call::{HeldBody, ServiceCall},
+    service_call::{HeldRequest, ServiceCall},
 };
 use footbridge_core::{
     gate::{Effects, Subject, Tested},
@@ -47,7 +47,7 @@ impl ResolvedCall {
     }
 
     /// The same, with the body that was read of it.
-    pub(crate) fn with_body(mut self, body: &HeldBody) -> Self {
+    pub(crate) fn with_body(mut self, body: &HeldRequest) -> Self {
         if let OutgoingRequest::Service(call) = self.request {
             let call = call.holding(body);
             self.arguments = call.digest();

@@ -17,7 +17,7 @@ use crate::{
     provider::{NoAnswer, NotSent, Outcome, Outgoing},
     request::Target,
     resolve::{ResolvedCall, Unresolved},
-    service_call::{HeldBody, ServiceCall, ServiceRequest},
+    service_call::{HeldRequest, ServiceCall, ServiceRequest},
     session::Place,
     upstream::Executed,
     watcher::Watcher,
@@ -42,7 +42,7 @@ pub trait Forward: Send + Sync {
         parcel: &'a mut Self::Parcel,
         room: &'a Share,
         limit: usize,
-    ) -> BoxFuture<'a, Result<HeldBody, Cause>>;
+    ) -> BoxFuture<'a, Result<HeldRequest, Cause>>;
 
     /// Sends a request, once, and gives the head of its answer. When `cancel` is cancelled nobody waits any more: it ends
     /// at once, and says whether something may have left.

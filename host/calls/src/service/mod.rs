@@ -8,6 +8,6 @@
 mod exchange;
 mod forward;
 
-pub use crate::service_call::{HeldBody, ServiceCall, ServiceRequest};
+pub use crate::service_call::{HeldRequest, ServiceCall, ServiceRequest};
 pub use exchange::OpenExchange;
 pub use forward::{Forward, Forwarded, Unanswered, Waiter, WholeRequest};

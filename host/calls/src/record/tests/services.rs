@@ -17,7 +17,7 @@ use crate::{
     cause::Cause,
     provider::Outgoing,
     record::Audit,
-    service::{Forward, HeldBody, ServiceRequest, Unanswered, Waiter, WholeRequest},
+    service::{Forward, HeldRequest, ServiceRequest, Unanswered, Waiter, WholeRequest},
     watcher::Watcher,
 };
 
@@ -31,7 +31,7 @@ impl Forward for Panics {
         Some(Arc::default())
     }
 
-    fn hold<'a>(&'a self, (): &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldBody, Cause>> {
+    fn hold<'a>(&'a self, (): &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldRequest, Cause>> {
         Box::pin(async { Err(Cause::BodyBroken) })
     }
 

@@ -414,6 +414,31 @@ fn rules_decide_by_service_method_and_path() {
     assert_eq!((&refused["rule"], &refused["kind"]), (&"no-admin".into(), &"http".into()));
 }
 
+/// A request whose headers say what it does is another one with others, and the same one in another attempt.
+fn agrees_to_one_request_and_not_to_its_like_with_other_headers(services: &Services) {
+    let approvals = services.harness.as_ref().unwrap().approvals().clone();
+    let target = |target: &str| format!("X-Amz-Target: Svc.{target}");
+    let [lists, deletes] = [target("ListThings"), target("DeleteEverything")];
+    std::thread::scope(|scope| {
+        let asks = |target, attempt| {
+            move || services.ask("POST /s/tracker/x", &[target, attempt, "User-Agent: an agent", "Accept: */*"], "{}")
+        };
+        let first = scope.spawn(asks(&lists, "X-Stainless-Retry-Count: 0"));
+        let pending = eventually(|| approvals.list().into_iter().next());
+        let shown = approvals.show(pending.id.parse().unwrap()).unwrap().arguments;
+        assert!(shown.contains(r#""x-amz-target":["Svc.ListThings"]"#) && !shown.contains("an agent"), "{shown}");
+        let operator = Operator::ThisProcess { uid: 0 };
+        let answers = |id: &str, answer| approvals.answer(id.parse().unwrap(), answer, &operator, "test").unwrap();
+        answers(&pending.id, Decided::Allow { remember: true });
+        assert_eq!(first.join().unwrap().status, 200);
+        assert_eq!(asks(&lists, "X-Stainless-Retry-Count: 1")().status, 200, "nobody is asked again");
+        let other = scope.spawn(asks(&deletes, "X-Stainless-Retry-Count: 0"));
+        let pending = eventually(|| approvals.list().into_iter().find(|one| one.state == "pending"));
+        answers(&pending.id, Decided::Deny);
+        assert_eq!(other.join().unwrap().status, 403);
+    });
+}
+
 #[test]
 fn a_person_sees_the_body_and_exactly_that_is_sent() {
     let services = Services::start("careful", RULES);
@@ -435,6 +460,7 @@ fn a_person_sees_the_body_and_exactly_that_is_sent() {
     assert_eq!(services.origin.received()[0].body, body.as_bytes());
     let (intent, _) = services.outcome();
     assert_eq!((&intent["decision"], &intent["rule"]), (&"ask".into(), &"posts".into()));
+    agrees_to_one_request_and_not_to_its_like_with_other_headers(&services);
     let long = services.ask("POST /s/tracker/x", &[], &"z".repeat(5000));
     assert!(long.status == 413 && long.body.contains("services.asked_bytes"), "{long:?}");
 }

@@ -84,6 +84,9 @@ pub struct UsageRecord {
     /// Of those that went in, how many were kept from before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
+    /// Tokens that it may have used without saying so, as far as what passed tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_estimated: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over like this")]

@@ -117,12 +117,15 @@ impl Audit {
             return Err(Failure::from(Cause::SessionReplaced).recorded(id));
         }
         let principal = call.principal().clone();
-        let limits = Arc::clone(principal.session().limits());
+        let (limits, session) = (Arc::clone(principal.session().limits()), principal.session().serial());
         let spending = spending(&call);
         let (server, request, meta) = call.into_request();
         let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
         Ok(Admitted {
-            outgoing: Outgoing::new(server, request, limits).with_meta(meta).with_spending(spending),
+            outgoing: Outgoing::new(server, request, limits)
+                .of_session(session)
+                .with_meta(meta)
+                .with_spending(spending),
             receipt,
         })
     }

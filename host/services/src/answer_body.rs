@@ -26,7 +26,7 @@ use crate::{
     credential::has_credential,
     events::{EventEnds, Last},
     upload::Tally,
-    usage::UsageReader,
+    usage::{UsageReader, estimated},
 };
 
 /// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
@@ -76,6 +76,8 @@ struct Passing {
     spending: Option<Spending>,
     /// Tokens that were counted.
     tokens: u64,
+    /// Whether it came to its end.
+    is_whole: bool,
     /// Of a stream of events whose end the client can be told in one.
     events: Option<EventEnds>,
     /// The budget that is spent, where the answer goes on to the end of an event.
@@ -150,6 +152,7 @@ impl AnswerBody {
             first_byte_ms,
             spending,
             tokens,
+            is_whole: false,
             events,
             ending,
         };
@@ -270,6 +273,7 @@ impl AnswerBody {
 
     fn close(&mut self, outcome: &'static str, detail: Option<String>) {
         if let Some(exchange) = self.exchange.take() {
+            self.passing.is_whole = matches!(outcome, "ok" | "http_error");
             exchange.close(outcome, detail, self.passing.record());
         }
     }
@@ -354,7 +358,21 @@ impl Passing {
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// Tokens that were used and not said, about: a client may leave before an answer says them, or ask a stream not to.
+    /// They are counted, or a budget would hold only who is honest.
+    fn unsaid(&self) -> Option<u64> {
+        let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
+        let is_of_events = self.events.is_some();
+        let may_be = sent > 0 && self.status.is_success() && (!self.is_whole || is_of_events && usage.tokens() == 0);
+        let all = may_be.then(|| estimated(sent, self.received, is_of_events))?;
+        let unsaid = all.saturating_sub(usage.tokens());
+        // Whoever is over its budget by it hears so at the next request.
+        let _over = self.spending.as_ref().map(|spending| spending.tokens(unsaid));
+        (unsaid > 0).then_some(unsaid)
+    }
+
     fn record(&mut self) -> ExchangeRecord {
+        let unsaid = self.unsaid();
         let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
@@ -364,7 +382,7 @@ impl Passing {
             received_digest: received.filter(|_| self.received > 0),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
-            usage: self.usage.take().and_then(|usage| usage.into_found()),
+            usage: self.usage.take().and_then(|usage| usage.into_found(unsaid)),
         }
     }
 }
@@ -425,7 +443,9 @@ mod tests {
     fn only_what_is_surely_no_text_is_not_looked_through() {
         let is = |said: &[&'static str]| {
             let mut headers = HeaderMap::new();
-            said.iter().for_each(|one| drop(headers.append(header::CONTENT_TYPE, HeaderValue::from_static(one))));
+            for one in said {
+                headers.append(header::CONTENT_TYPE, HeaderValue::from_static(one));
+            }
             is_text(&headers)
         };
         for text in [

@@ -1,24 +1,69 @@
-//! How connections to a service are kept: how many, for how long, how much each may have under way, and how it is noticed
-//! that the other end is gone.
+//! How connections to a service are kept: whose, how many, for how long, how much each may have under way, and how it is
+//! noticed that the other end is gone.
 //!
-//! Requests of many share one connection of HTTP/2, so one whose origin went away unheard would hold them all. It is asked
-//! by pings whether somebody is there, and one that was silent for too long is given no other request.
+//! Each session has its own: who leaves its answers unread holds a connection of HTTP/2, and takes the streams that an
+//! origin gives it. Requests of one session share one, so one whose origin went away unheard would hold them all. It is
+//! asked by pings whether somebody is there, and one that was silent for too long is given no other request.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use footbridge_core::limits::ServiceLimits;
 use hyper_util::{
     client::legacy::{Builder, Client},
     rt::{TokioExecutor, TokioTimer},
 };
+use tokio::time::Instant;
 
-/// Idle connections of one service, and how long they are kept.
+use crate::{connect::Connector, upload::Uploaded};
+
+/// Makes requests of one session to one service.
+pub(crate) type ServiceClient = Client<Connector, Box<Uploaded>>;
+
+/// The clients of one service, by the numbers of the sessions that they are of.
+pub(crate) struct Clients {
+    builder: Builder,
+    connector: Connector,
+    kept: Mutex<Kept>,
+}
+
+struct Kept {
+    all: HashMap<u64, (Arc<ServiceClient>, Instant)>,
+    looked_at: Instant,
+}
+
+impl Clients {
+    pub(crate) fn new(builder: Builder, connector: Connector) -> Self {
+        let kept = Kept { all: HashMap::new(), looked_at: Instant::now() };
+        Self { builder, connector, kept: Mutex::new(kept) }
+    }
+
+    /// The client of a session. One that made no request for as long as idle connections are kept has none by now, and is
+    /// forgotten; what it has under way goes on.
+    pub(crate) fn of(&self, session: u64) -> Arc<ServiceClient> {
+        let (mut kept, now) = (self.kept.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        if now.duration_since(kept.looked_at) > IDLE_TIME {
+            kept.all.retain(|_, (_, used)| now.duration_since(*used) <= IDLE_TIME);
+            kept.looked_at = now;
+        }
+        let new = || (Arc::new(self.builder.build(self.connector.clone())), now);
+        let (client, used) = kept.all.entry(session).or_insert_with(new);
+        *used = now;
+        Arc::clone(client)
+    }
+}
+
+/// Idle connections of one session to one service, and how long they are kept.
 const IDLE: usize = 32;
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// What one answer may have under way that its guest has not read yet, bytes, and all of one connection.
+/// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
+/// that its session can wait for, so that none holds another; HTTP/2 knows no more than `MOST`.
 const WINDOW: u32 = 256 * 1024;
-const CONNECTION_WINDOW: u32 = 16 * 1024 * 1024;
+const MOST: u32 = (1 << 31) - 1;
 
 /// After so long without a frame a connection of HTTP/2 is asked whether it is there, and has so long to say so: behind a
 /// large body on a slow line the question waits for its turn.
@@ -27,6 +72,7 @@ const PONG: Duration = Duration::from_secs(20);
 
 /// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
 pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
+    let window = WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST);
     let mut client = Client::builder(TokioExecutor::new());
     client
         .pool_timer(TokioTimer::new())
@@ -35,7 +81,7 @@ pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
         .pool_max_idle_per_host(IDLE)
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
-        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_initial_connection_window_size(window)
         .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PONG)
@@ -65,6 +111,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::connect::Protocols;
 
     /// Connections whose other end is there and says nothing.
     #[derive(Clone)]
@@ -115,6 +162,21 @@ mod tests {
         fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
             Pin::new(&mut self.get_mut().ours).poll_shutdown(cx)
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_session_has_a_client_of_its_own_for_as_long_as_its_connections_may_be_kept() {
+        let spec = crate::request::tests::spec();
+        let connector = Connector::new(&spec, Arc::new(crate::connect::SystemLookup), PONG, Protocols::All).unwrap();
+        let clients = Clients::new(builder(&ServiceLimits::default()), connector);
+        let (one, other) = (clients.of(1), clients.of(2));
+        assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1)));
+        tokio::time::advance(IDLE_TIME * 3 / 4).await;
+        assert!(Arc::ptr_eq(&one, &clients.of(1)));
+        tokio::time::advance(IDLE_TIME / 2).await;
+        assert!(Arc::ptr_eq(&one, &clients.of(1)));
+        assert_eq!(clients.kept.lock().unwrap().all.len(), 1, "the other one asked for nothing since");
+        assert!(!Arc::ptr_eq(&other, &clients.of(2)));
     }
 
     #[tokio::test(start_paused = true)]

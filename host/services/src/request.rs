@@ -254,7 +254,7 @@ fn crossing(mut out: HeaderMap, takes_trailers: bool, spec: &ServiceSpec) -> Hea
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::Arc;
 
     use footbridge_core::service::ServiceRules;
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::{ErrorShape, ServiceOrigin};
 
-    fn spec() -> ServiceSpec {
+    pub(crate) fn spec() -> ServiceSpec {
         let value = HeaderValue::from_static("the real key");
         ServiceSpec {
             name: "s".parse().unwrap(),

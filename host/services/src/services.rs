@@ -26,7 +26,7 @@ use hyper::{
     ext::on_informational,
 };
 use hyper_util::client::legacy::{
-    Client, Error as ClientError,
+    Error as ClientError,
     connect::{CaptureConnection, capture_connection},
 };
 use tokio::time::Instant;
@@ -36,7 +36,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
-    client::builder,
+    client::{Clients, ServiceClient, builder},
     connect::{Connector, Lookup, NoConnection, Protocols, SystemLookup, Way, connected},
     request::Parcel,
     shape::ErrorShape,
@@ -60,9 +60,9 @@ struct Service {
     spec: ServiceSpec,
     /// Finds what must not show of its credential.
     redactor: Redactor,
-    client: Client<Connector, Box<Uploaded>>,
+    clients: Clients,
     /// For requests that become WebSockets, each over a connection of its own.
-    websockets: Option<Client<Connector, Box<Uploaded>>>,
+    websockets: Option<Arc<ServiceClient>>,
 }
 
 /// Whether something can be reached.
@@ -123,10 +123,10 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time, protocols);
-        let client = builder(limits).build(connector(Protocols::All)?);
+        let clients = Clients::new(builder(limits), connector(Protocols::All)?);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
-        let websockets = own.map(|connector| builder(limits).pool_max_idle_per_host(0).build(connector));
-        Ok(Service { client, websockets, redactor: Redactor::new(&spec.secrets), spec })
+        let websockets = own.map(|connector| Arc::new(builder(limits).pool_max_idle_per_host(0).build(connector)));
+        Ok(Service { clients, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -255,7 +255,7 @@ impl Service {
         self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
-        let spending = outgoing.spending().cloned();
+        let (spending, session) = (outgoing.spending().cloned(), outgoing.session());
         let own = parcel.own_headers();
         let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();
@@ -265,9 +265,10 @@ impl Service {
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
-        let client = self.websockets.as_ref().filter(|_| handshake.is_some()).unwrap_or(&self.client);
         count_early(&mut request, &tally, limits.answer_head_bytes);
         let connection = capture_connection(&mut request);
+        let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
+        let client = of_websockets.map_or_else(|| self.clients.of(session), Arc::clone);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {

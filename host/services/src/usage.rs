@@ -29,6 +29,15 @@ pub(crate) struct UsageReader {
     object: Option<(Vec<u8>, usize)>,
 }
 
+/// About how many bytes a token takes: of a text, and of a stream that says each in an event of its own.
+const TOKEN_BYTES: u64 = 4;
+const TOKEN_IN_EVENTS_BYTES: u64 = 64;
+
+/// About how many tokens there are in what passed, of a stream of events or of another answer.
+pub(crate) fn estimated(sent: u64, received: u64, of_events: bool) -> u64 {
+    sent / TOKEN_BYTES + received / if of_events { TOKEN_IN_EVENTS_BYTES } else { TOKEN_BYTES }
+}
+
 /// A string that is being read.
 #[derive(Debug, Default)]
 struct Text {
@@ -59,9 +68,10 @@ impl UsageReader {
         self.found.tokens_in.unwrap_or_default().saturating_add(self.found.tokens_out.unwrap_or_default())
     }
 
-    /// What was found; none where the answer said nothing.
-    pub(crate) fn into_found(self) -> Option<UsageRecord> {
-        (self.found != UsageRecord::default()).then_some(self.found)
+    /// What was found, with what may have been used besides; none where there is nothing.
+    pub(crate) fn into_found(self, estimated: Option<u64>) -> Option<UsageRecord> {
+        let found = UsageRecord { tokens_estimated: estimated, ..self.found };
+        (found != UsageRecord::default()).then_some(found)
     }
 
     fn byte(&mut self, byte: u8) {
@@ -182,11 +192,11 @@ mod tests {
         let whole = {
             let mut reader = UsageReader::default();
             reader.push(text.as_bytes());
-            reader.into_found()
+            reader.into_found(None)
         };
         let mut reader = UsageReader::default();
         text.as_bytes().chunks(3).for_each(|part| reader.push(part));
-        assert_eq!(reader.into_found(), whole);
+        assert_eq!(reader.into_found(None), whole);
         whole.map(|found| {
             let number = |n: Option<u64>| n.unwrap_or(u64::MAX);
             (

@@ -22,12 +22,13 @@ pub struct Outgoing {
     elicitor: Option<Arc<dyn Elicit>>,
     spending: Option<Spending>,
     meta: Option<CallMeta>,
+    session: u64,
 }
 
 impl Outgoing {
     /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits, elicitor: None, spending: None, meta: None }
+        Self { server, request, limits, elicitor: None, spending: None, meta: None, session: 0 }
     }
 
     /// How long the call may take, and how large its result may be.
@@ -39,6 +40,17 @@ impl Outgoing {
     /// Says who can be asked while the call runs.
     pub(crate) fn with_elicitor(self, elicitor: Arc<dyn Elicit>) -> Self {
         Self { elicitor: Some(elicitor), ..self }
+    }
+
+    /// Says whose it is.
+    pub(crate) fn of_session(self, session: u64) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The number of its session in this process, for what is kept apart by sessions.
+    #[must_use]
+    pub fn session(&self) -> u64 {
+        self.session
     }
 
     /// Says what its guest says besides.

@@ -15,7 +15,7 @@ use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
-const COLUMNS: [&str; 49] = [
+const COLUMNS: [&str; 50] = [
     "chain",
     "host",
     "seq",
@@ -61,6 +61,7 @@ const COLUMNS: [&str; 49] = [
     "tokens_in",
     "tokens_out",
     "tokens_cached",
+    "tokens_estimated",
     "count",
     "why",
     "labels",

@@ -76,6 +76,30 @@ fn an_answer_that_is_whole_is_not_spoiled_by_what_it_says_at_its_end() {
 }
 
 #[test]
+fn who_leaves_before_the_tokens_are_said_or_has_them_unsaid_spends_them_all_the_same() {
+    let (services, body) = (with("tokens = 100"), "x".repeat(600));
+    let asks = |path: &str| {
+        let mut client = services.connect();
+        let headers = [services.key(), format!("Content-Length: {}", body.len())];
+        client.send(head(&format!("POST /s/model/v1/messages?{path} HTTP/1.1"), &[&headers[0], &headers[1]]) + &body);
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+        client
+    };
+    let mut client = asks("unsaid");
+    assert_eq!(std::iter::from_fn(|| client.chunk()).count(), 2);
+    assert_eq!(last(&services, "outcome")["tokens_estimated"], 150, "four bytes a token");
+    refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+    let services = with("tokens = 100");
+    let mut client = services.connect();
+    client.send(head("POST /s/model/v1/messages?waits HTTP/1.1", &[&services.key(), "Content-Length: 600"]) + &body);
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 200 ") && client.chunk().is_some());
+    drop(client);
+    let outcome = last(&services, "outcome");
+    assert_eq!((&outcome["outcome"], &outcome["tokens_estimated"]), (&json!("unknown"), &json!(150)), "{outcome}");
+    refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+}
+
+#[test]
 fn bytes_of_services_are_counted_both_ways() {
     let services = with("service_bytes = 95");
     // The answer says its length, which is more than is left.

@@ -224,6 +224,16 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
         "/api/hop" => say(
             "HTTP/1.1 200 OK\r\nconnection: x-secret-hop\r\nx-secret-hop: 1\r\nkeep-alive: 5\r\ncontent-length: 2\r\n\r\nok",
         ),
+        "/api/v1/messages" if target.ends_with("?unsaid") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+             9\r\ndata: a\n\n\r\n9\r\ndata: b\n\n\r\n0\r\n\r\n")
+        }
+        "/api/v1/messages" if target.ends_with("?waits") => {
+            say(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\n",
+            );
+            wait_until_left(tls, shared)
+        }
         "/api/v1/messages" if target.ends_with("?stream") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");
             let start =

@@ -117,17 +117,10 @@ impl Audit {
             return Err(Failure::from(Cause::SessionReplaced).recorded(id));
         }
         let principal = call.principal().clone();
-        let (limits, session) = (Arc::clone(principal.session().limits()), principal.session().serial());
-        let spending = spending(&call);
-        let (server, request, meta) = call.into_request();
-        let receipt = Receipt { id, server: server.clone(), resource, since: Instant::now(), principal, result_limit };
-        Ok(Admitted {
-            outgoing: Outgoing::new(server, request, limits)
-                .of_session(session)
-                .with_meta(meta)
-                .with_spending(spending),
-            receipt,
-        })
+        let outgoing = departing(call);
+        let (server, since) = (outgoing.server().clone(), Instant::now());
+        let receipt = Receipt { id, server, resource, since, principal, result_limit };
+        Ok(Admitted { outgoing, receipt })
     }
 
     /// Records a call that could not be resolved, and gives its refusal.
@@ -204,6 +197,15 @@ impl Audit {
             unavailable(Some(id))
         }
     }
+}
+
+/// A call as it goes out.
+fn departing(call: ResolvedCall) -> Outgoing {
+    let spending = spending(&call);
+    let session = call.principal().session();
+    let (limits, serial) = (Arc::clone(session.limits()), session.serial());
+    let (server, request, meta) = call.into_request();
+    Outgoing::new(server, request, limits).of_session(serial).with_meta(meta).with_spending(spending)
 }
 
 /// What a request to a service spends.

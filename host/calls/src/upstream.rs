@@ -25,8 +25,7 @@ use crate::{
     low_threads::LowThreads,
     pause::Pause,
     pins::Pins,
-    provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider},
-    service::Unanswered,
+    provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider, Unanswered},
 };
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.

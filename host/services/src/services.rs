@@ -8,9 +8,9 @@ use std::{
 
 use footbridge_calls::{
     cause::Cause,
-    provider::{NoAnswer, NotSent, Outcome, Outgoing},
+    provider::{NoAnswer, NotSent, Outcome, Outgoing, Unanswered},
     request::OutgoingRequest,
-    service::{Forward, HeldRequest, Unanswered},
+    service::{Forward, HeldRequest},
     session::Spending,
 };
 use footbridge_core::{

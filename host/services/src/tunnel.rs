@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use footbridge_calls::{
     cause::Cause,
-    provider::{NotSent, Outcome, Outgoing},
+    provider::{NotSent, Outcome, Outgoing, Unanswered},
     request::OutgoingRequest,
-    service::{Forward, HeldRequest, OpenExchange, Unanswered},
+    service::{Forward, HeldRequest, OpenExchange},
 };
 use footbridge_core::{
     budget::Share,

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::events::Events;
 pub use elicit::{Elicit, Elicited, MAX_QUESTION};
 pub use in_process::{BadTools, InProcess, InProcessBuilder};
-pub use outcome::{NoAnswer, NotSent, Outcome, Outgoing, RawResult};
+pub use outcome::{NoAnswer, NotSent, Outcome, Outgoing, RawResult, Unanswered};
 pub use several::Several;
 pub use tool::{ToolContext, ToolDefinition, ToolResult};
 pub use unavailable::Unavailable;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use footbridge_audit::ExchangeRecord;
 use serde_json::value::RawValue;
 
 use super::Elicit;
@@ -141,6 +142,21 @@ impl Outcome {
     #[must_use]
     pub fn not_offered(server: &ServerName) -> Self {
         Self::NotSent(NotSent::Unavailable(format!("Server \"{server}\" does not offer this. Nothing was sent")))
+    }
+}
+
+/// A request to a service that has no answer.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// What of its body went, where some may have.
+    pub passed: Option<Box<ExchangeRecord>>,
+}
+
+impl From<Outcome> for Unanswered {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, passed: None }
     }
 }
 

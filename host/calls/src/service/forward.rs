@@ -2,7 +2,6 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use footbridge_audit::ExchangeRecord;
 use footbridge_core::{budget::Share, gate::Decision, names::ServerName, service::ServiceRules};
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +13,7 @@ use crate::{
     call::Stages,
     cause::{Cause, Failure},
     decide::{self, Verdict},
-    provider::{NoAnswer, NotSent, Outcome, Outgoing},
+    provider::{NoAnswer, NotSent, Outcome, Outgoing, Unanswered},
     request::Target,
     resolve::{ResolvedCall, Unresolved},
     service_call::{HeldRequest, ServiceCall, ServiceRequest},
@@ -55,21 +54,6 @@ pub trait Forward: Send + Sync {
         parcel: Self::Parcel,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Self::Answer, Unanswered>>;
-}
-
-/// A request that has no answer.
-#[derive(Debug)]
-pub struct Unanswered {
-    /// What became of it.
-    pub outcome: Outcome,
-    /// What of its body went, where some may have.
-    pub passed: Option<Box<ExchangeRecord>>,
-}
-
-impl From<Outcome> for Unanswered {
-    fn from(outcome: Outcome) -> Self {
-        Self { outcome, passed: None }
-    }
 }
 
 /// A request to a service, with what is not decided about.

@@ -10,4 +10,4 @@ mod forward;
 
 pub use crate::service_call::{HeldRequest, ServiceCall, ServiceRequest};
 pub use exchange::OpenExchange;
-pub use forward::{Forward, Forwarded, Unanswered, Waiter, WholeRequest};
+pub use forward::{Forward, Forwarded, Waiter, WholeRequest};

@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{Fault, World};
 use crate::{
     cause::Cause,
-    provider::Outgoing,
+    provider::{Outgoing, Unanswered},
     record::Audit,
-    service::{Forward, HeldRequest, ServiceRequest, Unanswered, Waiter, WholeRequest},
+    service::{Forward, HeldRequest, ServiceRequest, Waiter, WholeRequest},
     watcher::Watcher,
 };
 

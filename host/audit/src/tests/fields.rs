@@ -40,7 +40,7 @@ fn all() -> Vec<(u64, Record)> {
                 tokens_in: Some(11),
                 tokens_out: Some(5),
                 tokens_cached: Some(3),
-                tokens_estimated: None,
+                tokens_estimated: Some(2),
             }),
         })),
     };

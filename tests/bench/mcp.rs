@@ -8,7 +8,7 @@
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use std::{
 };
 
 use footbridge_tests::{
-    Address, Bridge, Host, Servers,
+    Address, Bridge, Host, HttpClient, Servers,
     figures::{median, say},
     programs,
 };
@@ -55,84 +55,6 @@ fn opened(servers: &Servers, sync: bool) -> Bridge {
     Host::with(servers).settings(&format!("{FAST}[audit]\nsync = {sync}\n")).opens()
 }
 
-/// A client of MCP over HTTP, on one connection that is kept.
-struct HttpClient {
-    stream: BufReader<TcpStream>,
-    head: String,
-    next: u64,
-}
-
-impl HttpClient {
-    fn connect(port: u16, path: &str, token: Option<&str>) -> std::io::Result<Self> {
-        let stream = connected(port)?;
-        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\n{token}"
-        );
-        Ok(Self { stream: BufReader::new(stream), head, next: 0 })
-    }
-
-    fn begin(port: u16, path: &str, token: Option<&str>) -> std::io::Result<Self> {
-        let mut client = Self::connect(port, path, token)?;
-        let (head, _) = client.posts(&client.request("initialize", CLIENT))?;
-        let session = head.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("mcp-session-id").then(|| value.trim().to_owned())
-        });
-        if let Some(session) = session {
-            client.head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
-        }
-        client.head.push_str("Mcp-Protocol-Version: 2025-06-18\r\n");
-        client.posts(INITIALIZED)?;
-        Ok(client)
-    }
-
-    fn request(&self, method: &str, params: &str) -> String {
-        format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}}}"#, self.next)
-    }
-
-    fn asks(&mut self, method: &str, params: &str) -> std::io::Result<String> {
-        self.next += 1;
-        let body = self.request(method, params);
-        self.posts(&body).map(|(_, answer)| answer)
-    }
-
-    fn posts(&mut self, body: &str) -> std::io::Result<(String, String)> {
-        let request = format!("{}Content-Length: {}\r\n\r\n{body}", self.head, body.len());
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let (mut head, mut length, mut chunked) = (String::new(), 0, false);
-        while !head.ends_with("\r\n\r\n") {
-            let before = head.len();
-            if self.stream.read_line(&mut head)? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
-            }
-            let line = head[before..].to_ascii_lowercase();
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap_or(0);
-            }
-            chunked |= line.starts_with("transfer-encoding:") && line.contains("chunked");
-        }
-        let mut answer = Vec::new();
-        loop {
-            if chunked {
-                let mut size = String::new();
-                self.stream.read_line(&mut size)?;
-                length = usize::from_str_radix(size.trim(), 16).map_err(std::io::Error::other)?;
-            }
-            let at = answer.len();
-            answer.resize(at + length, 0);
-            self.stream.read_exact(&mut answer[at..])?;
-            if chunked {
-                self.stream.read_line(&mut String::new())?;
-            }
-            if !chunked || length == 0 {
-                return Ok((head, String::from_utf8_lossy(&answer).into_owned()));
-            }
-        }
-    }
-}
-
 fn connected(port: u16) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;
@@ -155,7 +77,7 @@ impl EventsClient {
         let mut events = BufReader::new(stream);
         let path = next_data(&mut events)?;
         let mut posting = HttpClient::connect(port, &path, None)?;
-        posting.next = BEGUN.fetch_add(1, Ordering::Relaxed) << 32;
+        posting.last = BEGUN.fetch_add(1, Ordering::Relaxed) << 32;
         let mut client = Self { events, posting };
         client.asks("initialize", CLIENT)?;
         client.posting.posts(INITIALIZED)?;
@@ -164,7 +86,7 @@ impl EventsClient {
 
     fn asks(&mut self, method: &str, params: &str) -> std::io::Result<String> {
         self.posting.asks(method, params)?;
-        let id = format!("\"id\":{},", self.posting.next);
+        let id = format!("\"id\":{},", self.posting.last);
         loop {
             let answer = next_data(&mut self.events)?;
             if answer.replace('}', ",").contains(&id) {

@@ -20,6 +20,7 @@ mod engine;
 pub mod figures;
 mod guest;
 mod host;
+mod kept;
 #[path = "../terminal.rs"]
 mod local_terminal;
 pub mod microvm;
@@ -42,6 +43,7 @@ pub use daemon::{Daemon, goes};
 pub use engine::Engine;
 pub use guest::{Address, Answer, Guest, Sent};
 pub use host::{Bridge, Host, NOBODY};
+pub use kept::{HttpClient, KeptConnection};
 pub use model::{Heard, ScriptedModel, Step};
 pub use person::Person;
 pub use real::{HttpServer, Real, skipped};

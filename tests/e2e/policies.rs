@@ -209,11 +209,19 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     }
     let json = footbridge(&host, &["policy", "egress", "--policy", "team", "--json"]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
+    let others = |service: &Value| {
+        let requests = service["requests"].as_array().unwrap().clone();
+        requests.into_iter().find(|one| one["methods"].as_array().unwrap().contains(&json!("*"))).unwrap()
+    };
     let tracker = json["services"].as_array().unwrap().iter().find(|service| service["name"] == "tracker").unwrap();
     assert_eq!(
         tracker["requests"][0],
-        json!({"request": "GET /v2/**", "effects": ["read", "egress"],
+        json!({"request": "GET /v2/**", "methods": ["GET", "HEAD"], "path": "/v2/**", "effects": ["read", "egress"],
         "decisions": ["deny", "allow"]})
+    );
+    assert_eq!(
+        (&others(tracker)["request"], &others(tracker)["methods"]),
+        (&json!("POST, PUT, PATCH and others /v2/issues/*"), &json!(["POST", "PUT", "PATCH", "*"]))
     );
     let check = |host: &Host| footbridge(host, &["services", "check", "tunnels"]);
     let found = check(&host).well();

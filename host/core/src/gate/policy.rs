@@ -261,6 +261,11 @@ impl Policies {
         self.all.get(name).cloned().ok_or_else(unknown)
     }
 
+    /// All of them, sorted by their names.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy> {
+        self.all.values().map(|policy| &**policy)
+    }
+
     /// Their names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.all.keys().map(String::as_str)

@@ -4,9 +4,11 @@
 //! [`RequestPattern`] is a method and a pattern of paths, and [`ServiceRules`] say with them what may be asked and what
 //! it does. It refuses to know sockets, addresses and credentials.
 
+mod methods;
 mod path;
 mod requests;
 
+pub use methods::METHODS;
 pub use path::{BadPath, RequestPath};
 /// The name of the service that tunnels, and plain requests as of a proxy, are.
 pub const TUNNELS: &str = "tunnels";

@@ -116,6 +116,12 @@ impl ServiceRules {
 }
 
 impl ServiceRules {
+    /// The methods that its patterns name.
+    pub fn methods(&self) -> impl Iterator<Item = &str> {
+        let patterns = self.requests.iter().flatten().chain(&self.reads).chain(&self.writes);
+        patterns.filter_map(RequestPattern::method)
+    }
+
     /// What a WebSocket can do, whose messages nobody looks at: it reads only where that is said of it.
     #[must_use]
     pub fn effects_of_websocket(&self, path: &RequestPath) -> Effects {

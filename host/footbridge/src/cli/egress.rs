@@ -1,6 +1,8 @@
 //! What a session can reach through its tools and services, in plain words: a sandbox whose packets are blocked and whose tools are
 //! open is not closed.
 
+mod requests;
+
 use std::fmt::Write as _;
 
 use footbridge_proto::text::Escaped;
@@ -10,11 +12,10 @@ use crate::catalogues::catalogues;
 use crate::{config::Config, report};
 use footbridge_core::{
     catalogue::Offered,
-    gate::{Decision, Effect, Effects, SessionRules, Subject, rules::CONNECT},
-    service::RequestPath,
+    gate::{Decision, Effect, Effects, SessionRules, Subject},
 };
 use footbridge_mcp::TransportSpec;
-use footbridge_services::ServiceSpec;
+use requests::{LikeRequests, ServiceReach};
 
 /// What can be reached under one policy.
 pub(super) struct ReachReport {
@@ -44,21 +45,6 @@ struct Tool {
     outlook: Vec<Decision>,
 }
 
-/// A service, which only sessions have that it is given to.
-struct ServiceReach {
-    name: String,
-    origin: String,
-    requests: Vec<Requests>,
-}
-
-/// Requests of one pattern.
-struct Requests {
-    pattern: String,
-    effects: Effects,
-    /// None where all of them are hidden.
-    outlook: Option<Vec<Decision>>,
-}
-
 /// Looks at all servers that the policy does not hide.
 pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
     let remote =
@@ -67,7 +53,7 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
     let mut seen = ReachReport {
         policy: rules.policy().name().to_owned(),
         servers: Vec::new(),
-        services: config.services.iter().map(|service| service_reach(&rules, service)).collect(),
+        services: config.services.iter().map(|service| ServiceReach::of(&rules, service)).collect(),
         hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
         unknown: Vec::new(),
     };
@@ -80,58 +66,6 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
         }
     }
     seen
-}
-
-/// Methods that stand for any: one that reads, one that changes, one that may destroy.
-const ANY: [&str; 3] = ["GET", "POST", "DELETE"];
-
-fn service_reach(rules: &SessionRules, service: &ServiceSpec) -> ServiceReach {
-    let name = service.name.to_string();
-    let patterns = match &service.rules.requests {
-        Some(all) => all.iter().map(|one| (one.method().map(str::to_owned), one.path().to_owned())).collect(),
-        None => vec![(None, "/**".to_owned())],
-    };
-    let mut requests = Vec::new();
-    for (method, path) in patterns {
-        let methods = method.as_deref().map_or_else(|| ANY.to_vec(), |one| vec![one]);
-        for method in methods {
-            requests.push(requests_like(rules, service, method, &path, false));
-            if service.rules.websocket && method == "GET" {
-                requests.push(requests_like(rules, service, method, &path, true));
-            }
-        }
-    }
-    ServiceReach { name, origin: service.origin.to_string(), requests }
-}
-
-/// Requests of one pattern, or the WebSockets that they may become.
-fn requests_like(
-    rules: &SessionRules,
-    service: &ServiceSpec,
-    method: &str,
-    path: &str,
-    is_websocket: bool,
-) -> Requests {
-    // A pattern is looked at as the path that it is written as.
-    let effects = match RequestPath::read(path) {
-        Ok(path) if is_websocket => service.rules.effects_of_websocket(&path),
-        Ok(path) => service.rules.effects(method, &path),
-        // What cannot be told is taken for all that it may be.
-        Err(_) => Effects::of(&[Effect::Write, Effect::Destructive, Effect::Egress]),
-    };
-    let subject = Subject::http(service.name.as_str(), method, path, effects);
-    let is_one = !path.contains(['*', '?', '[', '{']);
-    let outlook = if is_one {
-        rules.shows(&subject).then(|| rules.outlook(&subject))
-    } else {
-        Some(rules.outlook_of_like(&subject))
-    };
-    let pattern = match method {
-        CONNECT => format!("tunnel to {}", path.trim_start_matches('/')),
-        _ if is_websocket => format!("{method} {path} (websocket)"),
-        _ => format!("{method} {path}"),
-    };
-    Requests { pattern, effects, outlook }
 }
 
 fn reached(rules: &SessionRules, name: String, remote: bool, offered: &Offered) -> ServerReach {
@@ -271,7 +205,7 @@ impl ReachReport {
     /// What services add.
     fn of_services(&self) -> String {
         let named = |wanted: &dyn Fn(CallOutlook) -> bool| {
-            let is_wanted = |one: &Requests| one.outlook.as_ref().is_some_and(|outlook| wanted(way(outlook)));
+            let is_wanted = |one: &LikeRequests| one.outlook.as_ref().is_some_and(|outlook| wanted(way(outlook)));
             let names = self.services.iter().filter(|service| service.requests.iter().any(is_wanted));
             names.map(|service| Escaped(&service.name).to_string()).collect::<Vec<_>>()
         };
@@ -338,8 +272,8 @@ impl ServerReach {
 
 impl ServiceReach {
     fn lines(&self, which: CallOutlook) -> Vec<String> {
-        let is_meant = |one: &&Requests| one.outlook.as_ref().is_some_and(|outlook| way(outlook) == which);
-        let line = |one: &Requests| format!("    {}: {}\n", Escaped(&one.pattern), in_words(one.effects));
+        let is_meant = |one: &&LikeRequests| one.outlook.as_ref().is_some_and(|outlook| way(outlook) == which);
+        let line = |one: &LikeRequests| format!("    {}: {}\n", Escaped(&one.written), in_words(one.effects));
         let lines: Vec<String> = self.requests.iter().filter(is_meant).map(line).collect();
         if lines.is_empty() {
             return lines;
@@ -350,9 +284,10 @@ impl ServiceReach {
 
     fn json(&self) -> Value {
         let words = |outlook: &Vec<Decision>| outlook.iter().map(|decision| decision.as_str()).collect::<Vec<_>>();
-        let one = |one: &Requests| {
+        let one = |one: &LikeRequests| {
             json!({
-                "request": one.pattern, "effects": one.effects.words(), "decisions": one.outlook.as_ref().map(words),
+                "request": one.written, "methods": one.methods, "path": one.path, "effects": one.effects.words(),
+                "decisions": one.outlook.as_ref().map(words),
             })
         };
         json!({

@@ -14,7 +14,7 @@ use footbridge_core::{
     names::ServerName,
     public_address::is_public,
     secret::Secret,
-    service::{RequestPattern, ServiceRules},
+    service::{METHODS, RequestPattern, ServiceRules},
     settings_file::{File, Mistake, closest},
 };
 use footbridge_services::{
@@ -179,34 +179,6 @@ fn hint(known: &[String]) -> String {
         known => format!("choose one of {}", known.join(", ")),
     }
 }
-
-/// Methods of HTTP and of what is spoken over it (WebDAV).
-const METHODS: [&str; 24] = [
-    "GET",
-    "HEAD",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "OPTIONS",
-    "TRACE",
-    "QUERY",
-    "CONNECT",
-    "PROPFIND",
-    "PROPPATCH",
-    "MKCOL",
-    "COPY",
-    "MOVE",
-    "LOCK",
-    "UNLOCK",
-    "SEARCH",
-    "REPORT",
-    "ACL",
-    "MKCALENDAR",
-    "CHECKOUT",
-    "MERGE",
-    "PURGE",
-];
 
 /// What stands in braces for something that is known once a guest has the service.
 const PLACES: [&str; 5] = ["url", "token", "authority", "name", "origin"];

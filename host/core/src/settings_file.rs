@@ -96,13 +96,18 @@ impl<'a> File<'a> {
     }
 
     /// Reads the part at these keys. After a mistake the key that it names is left out and the rest is read again.
-    pub fn read<T: DeserializeOwned>(&self, at: &[String], mut part: Table) -> Result<T, Vec<Mistake>> {
+    pub fn read<T: DeserializeOwned>(&self, at: &[String], part: Table) -> Result<T, Vec<Mistake>> {
+        let (read, mistakes) = self.read_in_part(at, part);
+        read.filter(|_| mistakes.is_empty()).ok_or(mistakes)
+    }
+
+    /// The same, and with mistakes what the rest of it says, if that is enough.
+    pub fn read_in_part<T: DeserializeOwned>(&self, at: &[String], mut part: Table) -> (Option<T>, Vec<Mistake>) {
         let mut mistakes = Vec::new();
         let mut left_out: Vec<Vec<String>> = Vec::new();
         loop {
             let error = match serde_path_to_error::deserialize::<_, T>(Value::Table(part.clone())) {
-                Ok(read) if mistakes.is_empty() => return Ok(read),
-                Ok(_) => return Err(mistakes),
+                Ok(read) => return (Some(read), mistakes),
                 Err(error) => error,
             };
             let mut keys: Vec<String> = error.path().iter().map(key_of).collect();
@@ -116,13 +121,13 @@ impl<'a> File<'a> {
                 let missing: Vec<String> = keys.iter().cloned().chain([missing.to_owned()]).collect();
                 // It is there, with a mistake that was named.
                 if left_out.iter().any(|keys| keys.starts_with(&missing)) {
-                    return Err(mistakes);
+                    return (None, mistakes);
                 }
             }
             let whole: Vec<String> = at.iter().chain(&keys).cloned().collect();
             mistakes.push(self.mistake(&whole, in_plain_words(message)));
             if !remove(&mut part, &keys) || mistakes.len() == MAX_MISTAKES {
-                return Err(mistakes);
+                return (None, mistakes);
             }
             left_out.push(keys);
         }

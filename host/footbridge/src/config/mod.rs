@@ -47,6 +47,7 @@ use std::{
 
 pub use commands::Commands;
 pub(crate) use foreign::{ForeignFile, NotForeign, find as foreign_file, read as read_foreign};
+pub use idle_rules::PlacedLabel;
 pub(crate) use idle_rules::{KnownNames, of_no_tool};
 pub(crate) use into_file::{NewServers, NotWritten};
 pub(crate) use node::Node;
@@ -68,11 +69,11 @@ use crate::{approvers::ApprovalSettings as Asking, store::StoreKind};
 use folders::Folders;
 use footbridge_audit::AuditSettings;
 use footbridge_core::{
-    gate::{Policies, Policy, policy::Labelled},
+    gate::{Policies, Policy},
     limits::Limits,
     names::ServerName,
     policy_file,
-    settings_file::{File, Mistake},
+    settings_file::{File, Mistake, closest},
 };
 use footbridge_mcp::ServerSpec;
 use footbridge_processes::launch::OwnFolders;
@@ -113,7 +114,9 @@ pub struct Config {
     pub policies: Policies,
     /// The files that the others are of.
     pub policy_files: BTreeMap<String, PathBuf>,
-    /// The files that were read.
+    /// What the files say that tools can do, later files first.
+    pub labels: Vec<PlacedLabel>,
+    /// The files that were read, by each path that leads to one.
     pub files: Vec<PathBuf>,
     /// What is odd but no mistake: unknown keys, entries turned off, names that a later file took over, rules that can
     /// never match.
@@ -140,6 +143,14 @@ impl Config {
             own_folders: variables.commands.folders(),
             ..Self::default()
         }
+    }
+
+    /// The files that were read, each once, whatever it was called by.
+    #[must_use]
+    pub(crate) fn files_once(&self) -> Vec<&Path> {
+        let mut known = BTreeSet::new();
+        let is_new = |path: &&PathBuf| known.insert(path.canonicalize().unwrap_or_else(|_| (*path).clone()));
+        self.files.iter().filter(is_new).map(PathBuf::as_path).collect()
     }
 }
 
@@ -243,21 +254,24 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
         .collect();
     let mut parts = Parts::default();
     for (path, text) in files {
+        let before = parts.written_services.len();
         if let Err(mut found) = add_file(&path, text, variables, &mut config, &mut parts) {
+            parts.lacks_settings |= !is_json(&path) && parts.written_services.len() == before;
             found.sort_by_key(|mistake| (mistake.line, mistake.column));
             mistakes.extend(found);
         }
     }
+    let unknown = parts.unknown_services();
     mistakes.extend(add_services(std::mem::take(&mut parts.written_services), variables, &mut config, &mut parts));
-    if mistakes.is_empty() {
-        mistakes.extend(parts.unknown_services());
-    }
+    mistakes.extend(unknown);
     mistakes.extend(add_servers(std::mem::take(&mut parts.servers), variables, &mut config));
     config.services = parts.services.into_values().collect();
     config.policy_files = parts.files;
-    config.policies = Policies::new(parts.policies.into_values().collect(), parts.labelled);
+    let labelled = parts.labels.iter().map(|label| label.labelled.clone()).collect();
+    config.policies = Policies::new(parts.policies.into_values().collect(), labelled);
+    config.labels = parts.labels;
     if mistakes.is_empty() {
-        config.notes.extend(idle_rules::of_no_server(&config));
+        config.notes.extend(idle_rules::of_nothing_configured(&config));
     }
     (config, mistakes)
 }
@@ -323,22 +337,38 @@ struct Parts {
     policies: BTreeMap<String, Arc<Policy>>,
     /// The files that policies are of.
     files: BTreeMap<String, PathBuf>,
-    labelled: Vec<Labelled>,
+    labels: Vec<PlacedLabel>,
+    /// Whether a settings file could not be read as one, so that what it says is not known.
+    lacks_settings: bool,
 }
 
 impl Parts {
-    /// Policies that give services that there are none of.
+    /// Policies that give services of which nothing is written. A service or policy with another mistake is there.
     fn unknown_services(&self) -> Vec<Mistake> {
-        let one = |policy: &Arc<Policy>| {
-            let is_unknown = |name: &&ServerName| !self.services.contains_key(name.as_str());
-            let name = policy.services().iter().find(is_unknown)?;
-            let what = format!(
-                "policy \"{}\" gives the service \"{name}\", and there is none: write [services.{name}]",
-                policy.name()
-            );
-            Some(Mistake::of_file(self.files.get(policy.name()).cloned().unwrap_or_default(), what))
+        if self.lacks_settings {
+            return Vec::new();
+        }
+        let services = self.written_services.iter().flat_map(WrittenServices::names);
+        let services: BTreeSet<&str> = services.collect();
+        let mut last = BTreeMap::new();
+        for written in &self.written_services {
+            last.extend(written.given().into_iter().map(|(policy, given)| (policy, (written, given))));
+        }
+        let of_policy = |(policy, (written, given)): (&str, (&WrittenServices, Vec<&str>))| {
+            let unknown =
+                given.into_iter().filter(|name| name.parse::<ServerName>().is_ok() && !services.contains(name));
+            let keys = ["policies", policy, "services"].map(str::to_owned);
+            let file = File::new(&written.path, &written.text);
+            let what = |name: &str| {
+                let meant = closest(name, services.iter().copied());
+                let meant = meant.map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default();
+                format!(
+                    "policy \"{policy}\" gives the service \"{name}\", and there is none{meant}: write [services.{name}]"
+                )
+            };
+            unknown.map(|name| file.mistake(&keys, what(name))).collect::<Vec<_>>()
         };
-        self.policies.values().filter_map(one).collect()
+        last.into_iter().flat_map(of_policy).collect()
     }
 }
 
@@ -361,13 +391,17 @@ fn add_file(
         config.files.push(named);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json" | "jsonc") => {
+        _ if is_json(path) => {
             written::servers(&real, &text)?.into_iter().for_each(|server| parts.servers.add(server));
             Ok(())
         }
         Some("toml") => add_settings(&real, text, variables, config, parts),
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc")
 }
 
 /// Adds a settings file. Its services and policies are read by themselves, so that a mistake elsewhere leaves none of
@@ -382,9 +416,8 @@ fn add_settings(
     let file = File::new(path, &text);
     let table = file.parse().map_err(|mistake| vec![mistake])?;
     let found = policy_file::read(file, &table);
-    let settings = settings::read(file, table.clone());
-    let settings = settings.and_then(|settings| take_settings(settings, &file, variables, config));
-    let mut mistakes = settings.err().unwrap_or_default();
+    let (settings, mut mistakes) = settings::read(file, table.clone());
+    mistakes.extend(settings.into_iter().flat_map(|settings| take_settings(settings, &file, variables, config)));
     mistakes.extend(found.mistakes);
     for policy in found.policies {
         let name = policy.name().to_owned();
@@ -396,19 +429,15 @@ fn add_settings(
     }
     config.notes.extend(found.notes);
     // Of a later file first: the first that is about a tool holds.
-    parts.labelled.splice(0..0, found.labelled);
+    let placed = |(index, labelled)| PlacedLabel { file: path.to_owned(), index, labelled };
+    parts.labels.splice(0..0, found.labelled.into_iter().enumerate().map(placed));
     // Which of them are wanted is known once all policies are.
     parts.written_services.push(WrittenServices { path: path.to_owned(), text, table });
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
 
-/// Takes what a settings file says over what earlier ones said.
-fn take_settings(
-    settings: Settings,
-    file: &File<'_>,
-    variables: &Variables,
-    config: &mut Config,
-) -> Result<(), Vec<Mistake>> {
+/// Takes what a settings file says over what earlier ones said; gives what is wrong in it.
+fn take_settings(settings: Settings, file: &File<'_>, variables: &Variables, config: &mut Config) -> Vec<Mistake> {
     config.limits = settings.limits;
     config.named_limits = settings.named_limits;
     config.allow_hosts = settings.edge.allow_hosts;
@@ -430,7 +459,7 @@ fn take_settings(
         Err(mistake) => mistakes.push(mistake),
     }
     mistakes.extend(own_programs_in_reach(config, file, &variables.commands));
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    mistakes
 }
 
 /// Refuses commands of the settings that a guest could have run something.

@@ -39,6 +39,25 @@ pub(super) struct WrittenServices {
     pub(super) table: Table,
 }
 
+impl WrittenServices {
+    /// The names of its services, that of tunnels among them.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let services = self.table.get("services").and_then(Value::as_table).into_iter().flat_map(Table::keys);
+        let tunnels = self.table.contains_key("tunnels").then_some(TUNNELS);
+        services.map(String::as_str).chain(tunnels)
+    }
+
+    /// Its policies, each with the names of the services that it gives.
+    pub(super) fn given(&self) -> Vec<(&str, Vec<&str>)> {
+        let policies = self.table.get("policies").and_then(Value::as_table);
+        policies.into_iter().flatten().map(|(name, policy)| (name.as_str(), services_of(policy))).collect()
+    }
+}
+
+fn services_of(policy: &Value) -> Vec<&str> {
+    policy.get("services").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
 /// A service as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

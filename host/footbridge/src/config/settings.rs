@@ -51,8 +51,8 @@ pub(super) struct Edge {
     pub(super) allow_hosts: Vec<String>,
 }
 
-/// Reads a settings file, but for its services and policies.
-pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake>> {
+/// Reads a settings file, but for its services and policies: what of it can be made sense of, and what is wrong.
+pub(super) fn read(file: File<'_>, table: Table) -> (Option<Settings>, Vec<Mistake>) {
     let limits = table.get("limits").and_then(Value::as_table).map(beyond_bounds).unwrap_or_default();
     let beyond = limits.iter().map(|(name, what)| {
         let keys: Vec<String> = std::iter::once("limits").chain(name.split('.')).map(str::to_owned).collect();
@@ -60,11 +60,8 @@ pub(super) fn read(file: File<'_>, table: Table) -> Result<Settings, Vec<Mistake
     });
     let beyond: Vec<Mistake> = beyond.collect();
     let named_limits = table.get("limits").and_then(Value::as_table).map(named_in).unwrap_or_default();
-    match file.read::<Settings>(&[], table) {
-        Ok(settings) if beyond.is_empty() => Ok(Settings { named_limits, ..settings }),
-        Ok(_) => Err(beyond),
-        Err(others) => Err(others.into_iter().chain(beyond).collect()),
-    }
+    let (settings, mistakes) = file.read_in_part::<Settings>(&[], table);
+    (settings.map(|settings| Settings { named_limits, ..settings }), mistakes.into_iter().chain(beyond).collect())
 }
 
 #[cfg(test)]
@@ -75,7 +72,8 @@ mod tests {
 
     fn read(path: &Path, text: &str) -> Result<Settings, Vec<Mistake>> {
         let file = File::new(path, text);
-        super::read(file, file.parse().map_err(|mistake| vec![mistake])?)
+        let (settings, mistakes) = super::read(file, file.parse().map_err(|mistake| vec![mistake])?);
+        settings.filter(|_| mistakes.is_empty()).ok_or(mistakes)
     }
 
     #[test]

@@ -307,6 +307,9 @@ pub(crate) struct SessionInfo {
     /// Its limits that are not those of the harness, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, String>,
+    /// The services that it may use.
+    #[serde(default)]
+    pub(crate) services: Vec<String>,
     /// Its own folder, with its socket and its token, for a sandbox to mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) folder: Option<String>,

@@ -58,7 +58,7 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     let _lock = StateLock::take(&folders.state)?;
     let socket = control::of_serve(&folders.runtime);
     reload::log_notes(&serve.config);
-    let reloader = Reloader::new(serve.files, folders.clone());
+    let reloader = Reloader::new(serve.files, folders.clone(), &serve.config);
     let named = serve.config.named_limits.clone();
     let wanted = Wanted { config: serve.config, state: &folders.state, front: "serve", socket: &socket };
     // A store may have to wait for another process.

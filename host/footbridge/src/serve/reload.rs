@@ -4,7 +4,7 @@
 //! service manager, and to every command that looks at sessions.
 
 use std::{
-    path::PathBuf,
+    path::{PathBuf, absolute},
     sync::{Mutex, PoisonError},
     time::SystemTime,
 };
@@ -27,12 +27,29 @@ pub(super) struct Reloader {
     folders: Folders,
     one_at_a_time: tokio::sync::Mutex<()>,
     failed: Mutex<Option<ReloadFailed>>,
+    /// The services of the configuration that was read last.
+    services: Mutex<Vec<String>>,
 }
 
 impl Reloader {
-    /// Of these files, or without any those of the configuration folder.
-    pub(super) fn new(files: Vec<PathBuf>, folders: Folders) -> Self {
-        Self { files, folders, one_at_a_time: tokio::sync::Mutex::default(), failed: Mutex::default() }
+    /// Of these files, or without any those of the configuration folder, that said this.
+    pub(super) fn new(files: Vec<PathBuf>, folders: Folders, config: &Config) -> Self {
+        let services = Mutex::new(services(config));
+        Self { files, folders, one_at_a_time: tokio::sync::Mutex::default(), failed: Mutex::default(), services }
+    }
+
+    /// Why there is no service of this name, and which there are. Whoever asks may have other files.
+    pub(super) fn no_service(&self, name: &str) -> String {
+        let known = self.services.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+        let what = match &*known {
+            "" => "its configuration has none".to_owned(),
+            known => format!("choose one of {known}"),
+        };
+        let option =
+            |path: &PathBuf| format!(" --config {}", absolute(path).unwrap_or_else(|_| path.clone()).display());
+        let files: String = self.files.iter().map(option).collect();
+        let from = if files.is_empty() { format!(" of {}", self.folders.config.display()) } else { String::new() };
+        format!("the daemon has no service {name:?}: {what}; \"footbridge services list{files}\" shows those{from}")
     }
 
     /// What was wrong with the last reading, if it failed.
@@ -54,7 +71,9 @@ impl Reloader {
                 let odd = config.lacking.iter().chain(&config.notes);
                 let mut notes: Vec<String> = odd.map(ToString::to_string).collect();
                 log_notes(&config);
+                let services = services(&config);
                 notes.extend(tell(take(config).await));
+                *self.services.lock().unwrap_or_else(PoisonError::into_inner) = services;
                 self.went(None);
                 ReloadReport { mistakes: Vec::new(), notes }
             }
@@ -111,6 +130,10 @@ fn tell(reloaded: Reloaded) -> Vec<String> {
         left.push(what.to_owned());
     }
     left
+}
+
+fn services(config: &Config) -> Vec<String> {
+    config.services.iter().map(|spec| spec.name.to_string()).collect()
 }
 
 /// Says in the log what is odd about a configuration.

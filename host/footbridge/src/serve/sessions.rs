@@ -253,12 +253,7 @@ impl Sessions {
     fn check_services(&self, wanted: &AskedSession) -> Result<(), Refusal> {
         let services = self.0.harness.services();
         match wanted.services.iter().find(|name| services.spec(name.as_str()).is_none()) {
-            Some(name) => Err(Refusal::new(
-                RefusalKind::Invalid,
-                format!(
-                    "there is no service \"{name}\": \"footbridge services list\" shows those of the configuration"
-                ),
-            )),
+            Some(name) => Err(Refusal::new(RefusalKind::Invalid, self.0.reloader.no_service(name.as_str()))),
             None => Ok(()),
         }
     }

@@ -79,6 +79,9 @@ pub(super) fn one(session: &SessionInfo) -> String {
     lines.extend(session.pid.map(|pid| ("with pid", pid.to_string())));
     lines.extend(session.labels.iter().map(|(key, value)| ("label", format!("{}={}", Escaped(key), Escaped(value)))));
     lines.extend(session.limits.iter().map(|(name, value)| ("limit", format!("{}={}", Escaped(name), Escaped(value)))));
+    if !session.services.is_empty() {
+        lines.push(("services", Escaped(&session.services.join(", ")).to_string()));
+    }
     lines.extend(session.folder.iter().map(|folder| ("folder", Escaped(folder).to_string())));
     for listener in &session.listeners {
         let mut text = endpoint(listener);
@@ -109,6 +112,7 @@ mod tests {
             pid: Some(7),
             limits: [("calls.burst".to_owned(), "5".to_owned())].into(),
             labels: [("team".to_owned(), "\u{1b}[2J".to_owned())].into(),
+            services: vec!["anthropic".into(), "tunnels".into()],
             folder: Some("/run/a/s".into()),
             listeners: vec![ListenerInfo {
                 endpoint: "unix:/run/x.sock".into(),
@@ -139,6 +143,7 @@ b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
         let lines = json_lines(&WithState::all(&both)).unwrap();
         let states: Vec<bool> = lines.lines().map(|line| line.contains(r#""state":"open""#)).collect();
         assert!(states == [true, false] && lines.contains(r#""state":"broken""#) && lines.contains(r#""name":"b""#));
+        assert!(lines.contains(r#""services":["anthropic","tunnels"]"#), "{lines}");
         assert_eq!(table(&[]), "no session\n");
     }
 
@@ -148,6 +153,8 @@ b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
         assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, of uid 9, for uid 7, 8\n"), "{text}");
         assert!(text.contains("folder:      /run/a/s\n"), "{text}");
         assert!(text.contains("limit:       calls.burst=5\n"), "{text}");
+        assert!(text.contains("services:    anthropic, tunnels\n"), "{text}");
+        assert!(!one(&SessionInfo { services: vec![], ..session() }).contains("services"));
         assert!(text.contains("with pid:    7\n") && !text.contains('\u{1b}'), "{text}");
         assert!(!json_lines(&[session()]).unwrap().contains('\u{1b}'));
     }

@@ -216,6 +216,11 @@ fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
         assert!(noted.contains(says), "{says}: {noted}");
     }
     assert!(!noted.contains("server \"c\""), "{noted}");
+    fs::create_dir(host.work().join("below")).unwrap();
+    let words = ["config", "check", "--config", "below/../s.json", "--json"].map(std::ffi::OsStr::new);
+    let by_dots = footbridge_tests::Running::start(&mut host.footbridge(&words)).ends().well();
+    let by_dots: serde_json::Value = serde_json::from_str(&by_dots).unwrap();
+    assert_eq!(by_dots["files"], json!([servers.canonicalize().unwrap()]), "a file is listed once");
     assert_eq!(noted.lines().last().unwrap().matches("s.json").count(), 1, "{noted}");
     let rules = "[policies.p]\n[[policies.p.rules]]\ndecision = \"alow\"\n[edge]\nfrob = 1\n";
     fs::write(&settings, rules).unwrap();
@@ -262,8 +267,25 @@ fn a_wrong_command_line_is_said_with_what_would_be_right() {
     says(Host::with(&Servers::none()).sandbox("jail"), &["jail", "none", "net"]);
     says(Host::with(&Servers::none()).policy("nope"), &["nope", "open"]);
     says(Host::with(&Servers::none()).option("--frob"), &["--frob"]);
+    let told = "[possible values: claude, codex, gemini, opencode, copilot]";
+    says(Host::with(&Servers::none()).option("--agent").option("cluade"), &[told]);
+    says(Host::with(&Servers::none()).option("--agent").option("aider"), &["aider is told by its own file alone"]);
+    let twice =
+        ["k=1", "k=2"].iter().fold(Host::with(&Servers::none()), |host, label| host.option("--label").option(label));
+    says(twice, &["--label k=1 and --label k=2 exclude each other"]);
     let host = Host::with(&Servers::none());
     host.runs(&[]).fails(2, &["CMD"]);
+}
+
+#[test]
+fn a_variable_that_is_not_set_outside_is_named() {
+    let host = Host::with(&Servers::none()).env("SET_OUTSIDE", "1");
+    let host =
+        ["SET_OUTSIDE", "NOT_SET_OUTSIDE", "GIVEN=x"].iter().fold(host, |host, name| host.option("--env").option(name));
+    let ran = host.runs_script("echo $SET_OUTSIDE$NOT_SET_OUTSIDE$GIVEN");
+    assert_eq!((ran.status, &*ran.stdout), (0, "1x\n"), "{ran:?}");
+    let notes: Vec<&str> = ran.stderr.lines().filter(|line| line.contains("--env")).collect();
+    assert_eq!(notes, ["--env NOT_SET_OUTSIDE: this variable is not set here, so CMD does not get it"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ use crate::{
     report,
     run::{Agent, Models},
 };
-use footbridge_core::gate::UnknownPolicy;
+use footbridge_core::{gate::UnknownPolicy, names::Labels};
 use footbridge_processes::{
     priority::take_short_turns,
     sandbox::EnvironmentError,
@@ -214,6 +214,7 @@ pub fn main() -> i32 {
                 || error.is::<EnvironmentError>()
                 || error.is::<NoConfiguration>()
                 || error.is::<NoModel>()
+                || error.is::<LabelTwice>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()
@@ -312,6 +313,26 @@ impl NoConfiguration {
 fn label(text: &str) -> Result<(String, String), NoLabel> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or(NoLabel)?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Labels by their keys.
+fn labels(given: Vec<(String, String)>) -> Result<Labels, LabelTwice> {
+    let mut all = Labels::new();
+    for (key, value) in given {
+        if let Some(before) = all.get(&key).filter(|before| **before != value) {
+            return Err(LabelTwice { values: [before.clone(), value], key });
+        }
+        all.insert(key, value);
+    }
+    Ok(all)
+}
+
+/// A label with two values.
+#[derive(Debug, thiserror::Error)]
+#[error("--label {key}={} and --label {key}={} exclude each other: a label has one value", values[0], values[1])]
+struct LabelTwice {
+    key: String,
+    values: [String; 2],
 }
 
 /// A label without a key or a value.

@@ -1,12 +1,20 @@
 //! `footbridge run`.
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt as _, path::PathBuf};
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStringExt as _,
+    path::PathBuf,
+};
 
 use anyhow::Context as _;
 
-use clap::Args;
+use clap::{
+    Arg, Args, Command, ValueEnum as _,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    error::ErrorKind,
+};
 
-use super::{Files, NoConfiguration, WantedParts, label, load_config_of, say_what_is_left_out, sources};
+use super::{Files, NoConfiguration, WantedParts, label, labels, load_config_of, say_what_is_left_out, sources};
 use crate::{
     config::{WantedServices, known, of_names},
     harness::descriptors::needed,
@@ -55,7 +63,7 @@ pub(super) struct RunArgs {
     #[arg(long = "service", value_name = "NAME")]
     services: Vec<String>,
     /// Has this agent use the bridge as an MCP server, besides tool-cli; CMD starts the agent itself
-    #[arg(long, value_enum, value_name = "AGENT")]
+    #[arg(long, value_parser = ToldAgent, value_name = "AGENT")]
     agent: Option<Agent>,
     /// A limit of this run's own, as in calls.per_second=5; docs/limits.md has all
     #[arg(long = "limit", value_name = "NAME=VALUE")]
@@ -91,6 +99,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if given && !args.sandbox.shows_host_files() {
         return Err(NeedsHostFiles.into());
     }
+    let labels = labels(args.labels)?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let services = WantedServices::OfSession { names: args.services.clone(), policy: args.policy.clone() };
@@ -114,8 +123,12 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     if config.servers.is_empty() && services.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
-    let labels = args.labels.into_iter().collect();
-    let env = args.env.into_iter().map(asked).collect();
+    let env: Vec<Asked> = args.env.into_iter().map(asked).collect();
+    for name in env.iter().filter(|one| one.value.is_none()).map(|one| &one.name) {
+        if std::env::var_os(name).is_none() {
+            report::note(&format!("--env {name}: this variable is not set here, so CMD does not get it"));
+        }
+    }
     let run_this = Run {
         config,
         policy,
@@ -159,6 +172,30 @@ fn asked(text: OsString) -> Asked {
         None => (&bytes[..], None),
     };
     Asked { name: String::from_utf8_lossy(name).into_owned(), value }
+}
+
+/// Reads an agent, and offers those that can be told. The others have a refusal of their own.
+#[derive(Debug, Clone)]
+struct ToldAgent;
+
+impl TypedValueParser for ToldAgent {
+    type Value = Agent;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Agent, clap::Error> {
+        match value.to_str().and_then(|name| Agent::from_str(name, false).ok()) {
+            Some(agent) => Ok(agent),
+            None => {
+                let offered = PossibleValuesParser::new(Agent::TOLD);
+                // Of these every name is an agent's, so this is the error.
+                let word = offered.parse_ref(command, arg, value)?;
+                Agent::from_str(&word, false).map_err(|what| command.clone().error(ErrorKind::InvalidValue, what))
+            }
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(Agent::TOLD.into_iter().map(PossibleValue::new)))
+    }
 }
 
 fn image(text: &str) -> Result<String, NoImage> {

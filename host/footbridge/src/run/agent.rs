@@ -124,6 +124,9 @@ pub(crate) enum NotTold {
 }
 
 impl Agent {
+    /// The names of those that a run can tell.
+    pub(crate) const TOLD: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
+
     /// Its program.
     fn program(self) -> &'static str {
         match self {

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use footbridge_proto::{endpoint::Endpoint, text::Escaped};
 
-use super::label;
+use super::{label, labels};
 use crate::{
     config::folders::Folders,
     control::{
@@ -140,6 +140,9 @@ pub(super) struct CreateArgs {
 
 pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
+    if let SessionCommand::Create(args) | SessionCommand::Ensure(args) = &command {
+        labels(args.labels.clone())?;
+    }
     Ok(or_refused(run(command, &control::of_serve(&folders.runtime)).map(|()| 0)))
 }
 

@@ -70,7 +70,7 @@ impl PartialEq for ServiceSpec {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCredential {
     /// None is written.
-    #[error("it needs one, and none is written: write credential = ...")]
+    #[error("it needs a credential, and none is written: write credential = ...")]
     NotWritten,
     /// It could not be had.
     #[error("{0}")]

@@ -2,15 +2,13 @@
 //!
 //! The servers that are asked about are started, listed and ended again; no tool is called and nothing is recorded.
 
-use std::collections::BTreeMap;
-
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, WantedParts, egress, label, load_config_of, say_what_is_left_out};
+use super::{Files, NoConfiguration, WantedParts, egress, label, labels, load_config_of, say_what_is_left_out};
 use crate::{
     catalogues::catalogues,
     config::{Config, Writable, known, of_names},
@@ -130,7 +128,7 @@ fn read(which: &WhichPolicy, wanted: WantedParts<'_>) -> anyhow::Result<(Config,
     say_what_is_left_out(&config);
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&which.policy)?;
-    let labels: BTreeMap<String, String> = which.labels.iter().cloned().collect();
+    let labels = labels(which.labels.clone())?;
     Ok((config, SessionRules::new(policy, &labels)))
 }
 
@@ -248,7 +246,9 @@ impl Answer {
         let mut text = format!("{decision}\n");
         text.push_str(&match &self.rule {
             None if self.decision == Word::NotTaken => {
-                "since it is none of the requests that the service takes (its \"requests\", or [tunnels])\n".to_owned()
+                "since it is none of the requests that the service takes (its \"requests\", those of its preset where it has \
+                 none, or [tunnels])\n"
+                    .to_owned()
             }
             Some(rule) => format!("by rule \"{}\" of policy \"{policy}\"\n", Escaped(rule)),
             None => format!("since no rule of policy \"{policy}\" matches\n"),

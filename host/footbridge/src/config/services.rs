@@ -17,6 +17,7 @@ use footbridge_core::{
     service::{METHODS, RequestPattern, ServiceRules},
     settings_file::{File, Mistake, closest},
 };
+use footbridge_proto::vars::GUEST_PREFIX;
 use footbridge_services::{
     BadService, Credential, ErrorShape, NoCredential, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS,
     authorities,
@@ -28,6 +29,7 @@ use toml::{Table, Value};
 use super::{
     Config,
     commands::Commands,
+    loading::is_loading,
     obeyed::obeyed,
     secrets::{Gathered, Reader, Written},
 };
@@ -202,6 +204,9 @@ fn hint(known: &[String]) -> String {
 /// What stands in braces for something that is known once a guest has the service.
 const PLACES: [&str; 5] = ["url", "token", "authority", "name", "origin"];
 
+/// Beginnings of variables that say where packages are from.
+const PACKAGES: [&str; 3] = ["NPM_CONFIG_", "PIP_", "UV_"];
+
 /// Words in braces that are none of these.
 fn unknown_places(text: &str) -> impl Iterator<Item = &str> {
     let inner = text.split('{').skip(1).filter_map(|after| Some(after.split_once('}')?.0));
@@ -289,6 +294,46 @@ impl Meaning<'_> {
         }
     }
 
+    /// Variables that are not the service's to set, and those by which programs of the guest load something.
+    fn look_at_names(&mut self, environment: &BTreeMap<String, String>) {
+        // Where it leads to the service, that is what it is for.
+        let is_address = |name: &str, value: &str| {
+            let name = name.to_uppercase();
+            PACKAGES.iter().any(|begin| name.starts_with(begin)) && value.contains('{')
+        };
+        for (name, value) in environment {
+            let keys = ["services", &self.name, "environment", name].map(str::to_owned);
+            if name.starts_with(GUEST_PREFIX) {
+                let what = "it is for what the harness itself tells tool-cli: choose another name";
+                self.mistakes.push(self.file.mistake(&keys, what));
+            } else if is_loading(name) && !is_address(name, value) {
+                let what = "by such a variable programs of the guest load code, settings or packages; is that meant?";
+                self.notes.push(self.file.mistake(&keys, what));
+            }
+        }
+    }
+
+    /// An address that ends with what clients put behind it.
+    fn note_doubled_path(&mut self, name: &str, preset: &Preset, url: &str) {
+        let of_environment = preset.environment.values().filter_map(|value| value.strip_prefix("{url}/"));
+        let of_requests = preset.requests.iter().flatten().filter_map(|one| one.path().strip_prefix('/'));
+        let is_literal = |part: &&str| !part.is_empty() && !part.contains(['*', '?', '{', '\\']);
+        // As long beginnings as there may be: a request has a name behind them.
+        let beginnings = of_environment.map(|path| format!("{path}/x")).chain(of_requests.map(str::to_owned));
+        let longest = beginnings.filter_map(|path| {
+            let parts: Vec<&str> = path.split('/').collect();
+            let begins = |count: &usize| parts[..*count].iter().all(|part| is_literal(&part));
+            let ends = |count: usize| format!("/{}", parts[..count].join("/"));
+            (1..parts.len()).rev().filter(begins).map(ends).find(|begin| url.ends_with(begin.as_str()))
+        });
+        if let Some(begin) = longest.max_by_key(String::len) {
+            self.note(
+                "url",
+                format!("preset {name:?} puts {begin} in front of its paths itself; write the address without it"),
+            );
+        }
+    }
+
     /// A service, unless something in it is wrong; that is said.
     fn of(&mut self, written: Service) -> Option<ServiceSpec> {
         let before = self.mistakes.len();
@@ -296,11 +341,19 @@ impl Meaning<'_> {
         let preset = written.preset.as_deref().map(Preset::of).transpose();
         let preset = preset.map_err(|error| self.wrong("preset", error)).ok()?.unwrap_or_default();
         let origin = self.origin(written.url.as_deref().or(preset.url.as_deref()), written.allow_private);
+        if let (Some(_), Some(name), Some(origin), None) =
+            (&written.url, &written.preset, &origin, &written.environment)
+        {
+            self.note_doubled_path(name, &preset, &origin.to_string());
+        }
         let credential = self.credential(&written, &preset);
         let requests = written.requests.as_ref().map(|texts| self.patterns("requests", texts)).or(preset.requests);
         let reads = self.patterns("reads", &written.reads).into_iter().chain(preset.reads).collect();
         let writes = self.patterns("writes", &written.writes);
-        written.environment.iter().for_each(|environment| self.note_unknown_places(environment));
+        written.environment.iter().for_each(|environment| {
+            self.note_unknown_places(environment);
+            self.look_at_names(environment);
+        });
         let authorities = self.authorities(written.ca_file.as_deref());
         let proxy = self.proxy(&["services", &self.name.clone(), "proxy"], written.proxy.as_deref());
         if proxy.is_some() && origin.as_ref().is_some_and(|origin| origin.root().starts_with("http:")) {
@@ -522,6 +575,64 @@ mod tests {
         ];
         assert!(found.mistakes.is_empty() && notes.len() == 2, "{notes:#?}");
         notes.iter().zip(says).for_each(|(note, says)| assert!(note.ends_with(says), "{note}"));
+    }
+
+    #[test]
+    fn variables_that_have_programs_load_something_are_noted_and_those_of_the_bridge_refused() {
+        let of = |environment: &str| {
+            let found = found(&format!("[services.a]\nurl = \"https://a.test\"\nenvironment = {{ {environment} }}\n"));
+            let plain = |all: &[Mistake]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+            (plain(&found.mistakes), plain(&found.notes))
+        };
+        for name in ["LD_PRELOAD", "PATH", "PYTHONPATH", "node_options"] {
+            let (mistakes, notes) = of(&format!("{name} = \"/x\", KEY = \"{{token}}\""));
+            assert!(mistakes.is_empty() && notes.len() == 1, "{name}: {mistakes:?} {notes:?}");
+            assert!(
+                notes[0].contains(&format!("f.toml:3: services.a.environment.{name}: by such a variable")),
+                "{notes:?}"
+            );
+        }
+        assert_eq!(of("PIP_INDEX_URL = \"{url}/simple\""), (vec![], vec![]));
+        assert_eq!(of("PIP_INDEX_URL = \"https://other.test\"").1.len(), 1);
+        let (mistakes, _) = of("TOOL_CLI_TOKEN = \"x\"");
+        assert!(
+            mistakes.len() == 1 && mistakes[0].contains("services.a.environment.TOOL_CLI_TOKEN: it is for"),
+            "{mistakes:?}"
+        );
+    }
+
+    #[test]
+    fn an_address_that_ends_with_what_a_preset_puts_behind_it_is_noted() {
+        let notes = |text: &str| {
+            let found = found(&format!("[services.a]\ncredential = \"${{KEY}}\"\n{text}\n"));
+            assert!(found.mistakes.is_empty(), "{:?}", found.mistakes);
+            found.notes.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        for (preset, url, doubled) in [
+            ("openai", "https://models.test/v1", "/v1"),
+            ("openai", "https://models.test/v1/", "/v1"),
+            ("openai", "http://localhost:9/proxy/v1", "/v1"),
+            ("anthropic", "https://models.test/v1", "/v1"),
+            ("gemini", "https://models.test/v1beta", "/v1beta"),
+            ("openrouter", "https://models.test/api/v1", "/api/v1"),
+            ("azure-openai", "https://x.test/openai", "/openai"),
+            ("gitlab", "https://forge.test/api/v4", "/api/v4"),
+        ] {
+            let notes = notes(&format!("preset = {preset:?}\nurl = {url:?}"));
+            let says = format!("puts {doubled} in front of its paths itself; write the address without it");
+            assert!(notes.len() == 1 && notes[0].ends_with(&says), "{preset} {url}: {notes:?}");
+            assert!(notes[0].contains(&format!("f.toml:4: services.a.url: preset {preset:?}")), "{notes:?}");
+        }
+        for text in [
+            "preset = \"openai\"",
+            "preset = \"openai\"\nurl = \"https://models.test\"",
+            "preset = \"openai\"\nurl = \"https://models.test/openai\"",
+            "preset = \"git\"\nurl = \"https://forge.test/v1\"",
+            "preset = \"openai\"\nurl = \"https://models.test/v1\"\nenvironment = { OPENAI_BASE_URL = \"{url}\" }",
+            "header = \"x\"\nurl = \"https://models.test/v1\"",
+        ] {
+            assert_eq!(notes(text), Vec::<String>::new(), "{text}");
+        }
     }
 
     #[test]

@@ -210,6 +210,11 @@ fn a_word_with_the_sign_between_names_is_what_the_servers_say() {
     assert_eq!(asked("w__x"), json!({"server": "w__x"}), "a server of this name");
     assert_eq!(asked("w__t"), json!({"server": "w", "tool": "t"}));
     let (_, _, stderr) = run(&mut tool_cli(&weather_bridge(), &["w__x__y"]));
+    for words in [["w__", "{}"].as_slice(), &["w__"], &["w__", "--city", "Bern"], &["check", "w__"]] {
+        let (code, _, stderr) = run(&mut tool_cli(&weather_bridge(), words));
+        let lacks = "\"w__\" lacks the name of a tool: write it behind the __; tool-cli w shows those that there are";
+        assert!(code == Some(1) && stderr.contains(lacks), "{words:?}: {stderr}");
+    }
     assert!(stderr.contains("more than one tool: say which by tool-cli w x__y, or tool-cli w__x y"), "{stderr}");
 }
 
@@ -494,6 +499,12 @@ fn a_shell_completes_what_is_there_now_and_nothing_that_it_would_run() {
         (&["--", "w"], "w\n"),
         (&["--", "w", ""], "get_weather\n"),
         (&["--frob", ""], ""),
+        (&["batch", "--"], "--exit-codes\n--help\n--json\n--progress\n--timeout\n--verbose\n--version\n--parallel\n"),
+        (
+            &["search", "--"],
+            "--exit-codes\n--help\n--json\n--output\n--progress\n--timeout\n--verbose\n--version\n--server\n",
+        ),
+        (&["resource", "--out"], "--out\n--out-dir\n--output\n"),
     ] {
         let (code, stdout, stderr) = run(tool_cli(&bridge, &["__complete"]).args(words));
         assert_eq!((code, stdout.as_str(), stderr.as_str()), (Some(0), offered, ""), "{words:?}");

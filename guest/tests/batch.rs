@@ -167,6 +167,31 @@ fn what_fails_takes_nothing_from_the_others_and_a_full_bridge_is_asked_again() {
 }
 
 #[test]
+fn a_member_that_no_call_has_is_an_error_of_its_line() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let bridge = Keeping::new(move |params| {
+        count.fetch_add(1, Ordering::SeqCst);
+        said(params)
+    });
+    let line = |member: &str| format!("{{\"server\": \"s\", \"tool\": \"t\", \"{member}\": {{}}}}\n");
+    let input = ["args", "servr", "toolname", "frob"].map(line).concat() + &call(5);
+    let (code, lines, _) = bridge.runs(&["--exit-codes"], &input);
+    assert_eq!((code, lines.len(), asked.load(Ordering::SeqCst)), (Some(1), 5, 1), "{lines:?}");
+    for (line, told) in lines.iter().zip([
+        "\"args\" is not known here (did you mean \"arguments\"?), column ",
+        "\"servr\" is not known here (did you mean \"server\"?), column ",
+        "\"toolname\" is not known here (did you mean \"tool\"?), column ",
+        "\"frob\" is not known here: there are server, tool, arguments, id, column ",
+    ]) {
+        let message = line["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("this is no call: {told}")), "{line}");
+        assert_eq!(line["error"]["exitCode"], 2, "{line}");
+    }
+    assert_eq!(lines[4]["ok"], true);
+}
+
+#[test]
 fn words_that_are_no_batch_are_refused() {
     for args in
         [["batch", "x"].as_slice(), &["batch", "--parallel", "0"], &["batch", "--parallel", "65"], &["--parallel", "2"]]

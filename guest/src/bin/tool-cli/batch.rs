@@ -11,11 +11,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{layout, output};
+use footbridge_cli::{layout, output, suggest::closest};
 use footbridge_guest::{ClientError, ClientSettings, answers::CallResult, input, many::ManyRequests};
 use footbridge_proto::{
     exit::ExitCode,
     json::JsonMistake,
+    text::Escaped,
     wire::{MAX_REQUEST_BYTES, method},
 };
 use nix::poll::{PollFd, PollFlags};
@@ -32,8 +33,12 @@ use crate::{
 /// Lines that are read ahead of the calls that are under way.
 const AHEAD: usize = 16;
 
+/// What a line of the input may have.
+const MEMBERS: [&str; 4] = ["server", "tool", "arguments", "id"];
+
 /// A line of the input.
 #[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 struct BatchCall {
     server: String,
     tool: String,
@@ -99,6 +104,17 @@ pub(crate) fn run(
     if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
 }
 
+/// What is said of a member that no line has.
+fn unknown_member(error: &serde_json::Error) -> Option<String> {
+    let text = error.to_string();
+    let name = text.strip_prefix("unknown field `")?.split('`').next()?;
+    let begins = |member: &&str| name.len() > 2 && member.starts_with(name.trim_end_matches('s'));
+    let meant = MEMBERS.into_iter().find(begins).or_else(|| closest(name, &MEMBERS));
+    let hint = meant
+        .map_or_else(|| format!(": there are {}", MEMBERS.join(", ")), |meant| format!(" (did you mean \"{meant}\"?)"));
+    Some(format!("\"{}\" is not known here{hint}", Escaped(name)))
+}
+
 impl Batch {
     /// Waits until something can be done; whether it is the input that has something.
     fn wait(&self, input: BorrowedFd<'_>, is_open: bool) -> io::Result<bool> {
@@ -144,6 +160,7 @@ impl Batch {
             }
             Err(error) => {
                 let JsonMistake { column, what, .. } = JsonMistake::of(&String::from_utf8_lossy(line), &error);
+                let what = unknown_member(&error).unwrap_or(what);
                 let why = format!(
                     "this is no call: {what}, column {column}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
                 );

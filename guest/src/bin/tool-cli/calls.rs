@@ -24,7 +24,7 @@ use crate::{
     asked::{Asked, described},
     failure::Failure,
     hints::{TypedNames, hinted},
-    words::{BETWEEN, NotTyped, OPTIONS},
+    words::{ArgsError, BETWEEN, NotTyped, OPTIONS},
 };
 
 /// The arguments of a call.
@@ -157,6 +157,7 @@ pub(crate) fn joined(
     let first = word.split_once(BETWEEN).map(|(server, tool)| (server.to_owned(), tool.to_owned()));
     match (possible.as_slice(), first) {
         ([(server, tool)], _) => Ok(args::named_step(server.clone(), tool.clone(), words, behind, about)?),
+        ([], Some((_, tool))) if tool.is_empty() => Err(ArgsError::NoTool(word).into()),
         ([], Some((server, tool))) => Ok(args::named_step(server, tool, words, behind, about)?),
         (several, _) => {
             let ways: Vec<String> = several.iter().map(|(server, tool)| format!("tool-cli {server} {tool}")).collect();

@@ -19,7 +19,7 @@ use crate::{
     calls::flags_of_prompt,
     shells::SHELLS,
     stubs::Language,
-    words::{self, BETWEEN, OPTIONS, SUBCOMMANDS, Typed, options_of},
+    words::{self, BETWEEN, OPTIONS, SUBCOMMANDS, Typed, options_with},
 };
 
 /// How long a shell waits for each answer.
@@ -65,8 +65,8 @@ fn candidates(before: &[OsString], current: &str) -> Option<Vec<String>> {
         return Some(values?.into_iter().map(|value| format!("--{name}={value}")).collect());
     }
     let own = flags(&typed).unwrap_or_default();
-    let all = own.flags.iter().map(|flag| flag.name.as_str()).chain(OPTIONS);
-    let all = all.chain(options_of(typed.subcommand()).iter().copied());
+    let of_tool = own.flags.iter().map(|flag| flag.name.clone());
+    let all = of_tool.chain(options_with(typed.subcommand()).map(str::to_owned));
     let no = own.flags.iter().filter(|flag| is_switch(flag) && current.starts_with("--no"));
     Some(all.map(|name| format!("--{name}")).chain(no.map(|flag| format!("--no-{}", flag.name))).collect())
 }

@@ -71,6 +71,20 @@ pub(crate) fn options_of(subcommand: Option<&str>) -> &'static [&'static str] {
     }
 }
 
+/// Options that go with a call, or with what is read like its result.
+const OF_CALLS: [&str; 6] = ["max-bytes", "no-wait", "out", "out-dir", "pick", "report"];
+
+/// All options that a subcommand takes, or a call where there is none.
+pub(crate) fn options_with(subcommand: Option<&str>) -> impl Iterator<Item = &'static str> + use<> {
+    let makes_calls = matches!(subcommand, None | Some("prompt" | "resource" | "wait"));
+    let prints_lines = subcommand == Some("batch");
+    let is_taken = move |option: &&str| match *option {
+        "output" => !prints_lines,
+        option => makes_calls || !OF_CALLS.contains(&option),
+    };
+    OPTIONS.into_iter().filter(is_taken).chain(options_of(subcommand).iter().copied())
+}
+
 /// How to do it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -110,6 +124,11 @@ pub(crate) enum ArgsError {
          (a server of the name batch is reached with tool-cli -- batch)"
     )]
     Batch,
+    #[error(
+        "\"{}\" lacks the name of a tool: write it behind the {BETWEEN}; tool-cli {} shows those that there are", Escaped(.0),
+        Escaped(.0.trim_end_matches(BETWEEN))
+    )]
+    NoTool(String),
     #[error("tool-cli prompt takes list [SERVER], or get SERVER PROMPT and its arguments, as a call does")]
     Prompt,
     #[error("tool-cli completion takes bash, zsh or fish")]

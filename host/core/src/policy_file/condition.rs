@@ -99,7 +99,7 @@ impl Reader<'_> {
         if let Some(text) = written.regex {
             // A forgotten anchor must not open the gate.
             let whole = says != Says::Deny;
-            let bad = |error: regex::Error| vec![self.below(&["regex"]).wrong(error.to_string())];
+            let bad = |error: regex::Error| vec![self.below(&["regex"]).wrong(no_regex(&text, &error))];
             tests.push(Test::Regex(regex(&text, whole).map_err(bad)?));
         }
         if let Some(bounds) = written.range {
@@ -153,3 +153,10 @@ impl Reader<'_> {
 }
 
 const BAD_BOUNDS: &str = "write \"min\", \"max\" or both, and \"min\" not above \"max\": otherwise it never matches";
+
+/// What is wrong with a regex, in one line: the library draws it with several.
+fn no_regex(text: &str, error: &regex::Error) -> String {
+    let why = error.to_string();
+    let why = why.rsplit_once("error: ").map_or(why.as_str(), |(_, why)| why);
+    format!("\"{text}\" is no regex: {}", why.trim())
+}

@@ -145,6 +145,7 @@ fn what_can_never_match_is_a_mistake() {
         (&["decision='allow'; arguments=[{at='/x',equals=nan}]"], 2, "no such number"),
         (&["decision='allow'; arguments=[{at='/x',regex='(a{1000}){1000}'}]"], 2, "size limit"),
         (&["decision='allow'; arguments=[{at='/x',regex='(?=a)'}]"], 2, "look-around"),
+        (&["decision='allow'; arguments=[{at='/x',regex='a('}]"], 2, "regex: \"a(\" is no regex: unclosed group"),
         (&["decision='allow'; arguments=[{at='/x',path='/a//b'}]"], 2, "never matches"),
         (&["decision='allow'; id=''"], 2, "a rule's id"),
         (&["decision='allow'; tool='a'; id='x'", "decision='deny'; id='x'"], 4, "is called \"x\" too"),

@@ -108,4 +108,16 @@ mod tests {
         }
         assert!(Preset::of("none").unwrap_err().to_string().contains("there are anthropic, "));
     }
+    #[test]
+    fn the_page_says_what_each_preset_lets_through() {
+        let page = include_str!("../../../docs/services.md");
+        for (name, _) in PRESETS {
+            let is_row = |line: &&str| line.starts_with('|') && line.split('|').nth(1).unwrap().contains(&format!("`{name}`"));
+            let row = page.lines().find(is_row).unwrap_or_else(|| panic!("{name} has no row"));
+            let says = row.split('|').nth(4).unwrap().trim();
+            let requests = Preset::of(name).unwrap().requests;
+            let all = requests.map(|all| all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", "));
+            assert_eq!(says, all.unwrap_or_else(|| "everything".to_owned()), "{name}");
+        }
+    }
 }

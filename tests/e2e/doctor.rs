@@ -61,6 +61,14 @@ fn a_host_that_is_well_and_one_that_is_not() {
     let (_, found) = doctor(&host, &["--no-start", "--step", "none.toml"]);
     let step = of(&found, "step none.toml");
     assert!(step["status"] == "problem" && step["means"].is_string() && step["mend"].is_string(), "{step}");
+    fs::write(&steps, "command = \"cat\"\nargz = []\ntimeout = \"soon\"\n").unwrap();
+    let (_, found) = doctor(&host, &["--no-start", "--step", &steps]);
+    let wrong: Vec<&str> = found
+        .iter()
+        .filter(|one| one["check"] == format!("step {steps}"))
+        .map(|one| one["found"].as_str().unwrap())
+        .collect();
+    assert!(wrong.len() == 2 && wrong.iter().all(|one| !one.contains('\n')), "each mistake by itself: {found:#?}");
     fs::write(host.servers_file(), "{\"mcpServers\": ").unwrap();
     let (_, found) = doctor(&host, &["--no-start"]);
     assert!(of(&found, "configuration")["found"].as_str().unwrap().contains("servers.json:1:"), "{found:#?}");

@@ -205,7 +205,13 @@ fn what(kind: &str, record: &ReadRecord) -> String {
     };
     match kind {
         "intent" => {
-            format!("{} by {}, {} B, id {}", text("decision"), text("policy"), text("arguments.bytes"), text("id"))
+            // A request to a service has a body in the place of arguments, of a length that it may not say.
+            let sent = match (text("kind").as_str(), text("length")) {
+                ("http" | "tunnel", length) if length.is_empty() => String::new(),
+                ("http" | "tunnel", length) => format!(", {length} B"),
+                _ => format!(", {} B", text("arguments.bytes")),
+            };
+            format!("{} by {}{sent}, id {}", text("decision"), text("policy"), text("id"))
         }
         "outcome" => {
             let detail = Some(text("detail")).filter(|detail| !detail.is_empty());
@@ -236,4 +242,23 @@ fn what(kind: &str, record: &ReadRecord) -> String {
 /// A number as it stands in a record, with what it counts.
 fn counted(number: &str, what: &str) -> String {
     number.parse().map_or_else(|_| format!("{number} {what}s"), |number| report::counted(number, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_says_how_much_is_sent_as_far_as_that_is_known() {
+        let said = |more: &str| {
+            let line = format!(
+                "{{\"type\":\"intent\",\"id\":\"i\",\"decision\":\"allow\",\"policy\":\"ask\",\"arguments\":{{\"bytes\":0}},{more}}}"
+            );
+            what("intent", &ReadRecord::parse(line.as_bytes()).unwrap())
+        };
+        assert_eq!(said("\"kind\":\"tool\""), "allow by ask, 0 B, id i");
+        assert_eq!(said("\"kind\":\"http\",\"length\":512"), "allow by ask, 512 B, id i");
+        assert_eq!(said("\"kind\":\"http\""), "allow by ask, id i");
+        assert_eq!(said("\"kind\":\"tunnel\""), "allow by ask, id i");
+    }
 }

@@ -1,6 +1,9 @@
 //! `footbridge config check` and `config reload`: all that is wrong or odd, in files or as the daemon reads them.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
@@ -64,8 +67,8 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         }
     }
     let left_out = config.looked.left_out.iter().map(LeftOut::note);
+    let read: Vec<PathBuf> = config.files_once().into_iter().map(Path::to_owned).collect();
     let notes: Vec<Mistake> = left_out.chain(config.notes).collect();
-    let read = config.files;
     let ok = mistakes.is_empty();
     let all_start = started.iter().flatten().all(|server| server.error.is_none());
     let gap = Confinement::here().gap();

@@ -112,7 +112,7 @@ fn configuration(config: &Config, of_daemon: bool) -> Vec<Finding> {
         let none = Finding::problem(CHECK, "there is none").means(looked.join(" "));
         all.push(none.mend("footbridge config import PROGRAM, or write servers.json as docs/configuration.md shows"));
     } else {
-        let files: Vec<String> = config.files.iter().map(|path| path.display().to_string()).collect();
+        let files: Vec<String> = config.files_once().iter().map(|path| path.display().to_string()).collect();
         all.push(Finding::ok(CHECK, files.join(", ")));
     }
     let left_out = config.looked.left_out.iter().map(|one| Finding::note(CHECK, one.note().to_string()));
@@ -143,13 +143,13 @@ fn programs_of_steps(file: &std::path::Path, folders: &Folders) -> Vec<Finding> 
     let variables = Variables::of_this_process().commands(commands, writable);
     let steps = match steps::all(file, &variables) {
         Ok(steps) => steps.steps,
-        Err(error) => {
-            let check = format!("step {}", file.display());
-            return vec![
-                Finding::problem(&check, error.to_string())
+        Err(ConfigError(mistakes)) => {
+            let problem = |mistake: &Mistake| {
+                Finding::problem(&format!("step {}", file.display()), mistake.to_string())
                     .means("footbridge step would run nothing of it")
-                    .mend("mend the file, or name another with --step"),
-            ];
+                    .mend("mend the file, or name another with --step")
+            };
+            return mistakes.iter().map(problem).collect();
         }
     };
     let one = |step: &steps::StepSpec| {

@@ -1,6 +1,7 @@
 //! What the environment says about the bridge: where it is, what token to show, how long to wait.
 //!
-//! Read once, with every mistake named. A socket beside a host or port is refused, since either could be meant.
+//! Read once, with every mistake named. A port that is no port means the default, as the public clients have it; a
+//! socket beside a host or port is refused, since either could be meant.
 
 use std::{env::VarError, fmt, path::PathBuf, time::Duration};
 
@@ -132,10 +133,7 @@ fn target(get: Get<'_>) -> Result<BridgeAddress, SettingsError> {
         return SocketPath::new(path).map(BridgeAddress::Unix).map_err(SettingsError::Socket);
     }
     let host = host.unwrap_or_else(|| vars::DEFAULT_HOST.to_owned());
-    let port = match port {
-        None => vars::DEFAULT_PORT,
-        Some(text) => text.trim().parse().ok().filter(|port| *port != 0).ok_or(SettingsError::Port(text))?,
-    };
+    let port = port.and_then(|text| text.trim().parse().ok()).filter(|port| *port != 0).unwrap_or(vars::DEFAULT_PORT);
     BridgeAddress::tcp(&host, port)
 }
 
@@ -181,9 +179,6 @@ pub enum SettingsError {
     /// A host that cannot be one.
     #[error("{} is \"{_0}\", which is no host: write an address or a name", vars::HOST)]
     Host(String),
-    /// A port that is none.
-    #[error("{} is \"{_0}\": write a port, from 1 to 65535", vars::PORT)]
-    Port(String),
     /// A token that no header can carry.
     #[error("{name}: {source}; set it to the token that the harness printed")]
     Token {
@@ -225,12 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_no_port_is_refused() {
-        for port in ["0", "65536", "70000", "abc", "-1"] {
-            let error = read(&[("TOOL_CLI_PORT", port)]).unwrap_err().to_string();
-            assert_eq!(error, format!("TOOL_CLI_PORT is \"{port}\": write a port, from 1 to 65535"));
+    fn a_port_that_is_no_port_means_the_default() {
+        for port in ["", "0", "65536", "abc", "-1"] {
+            assert_eq!(read(&[("TOOL_CLI_PORT", port)]).unwrap().target.to_string(), "127.0.0.1:7179", "{port}");
         }
-        assert_eq!(read(&[("TOOL_CLI_PORT", "")]).unwrap().target.to_string(), "127.0.0.1:7179");
         assert_eq!(read(&[("TOOL_CLI_PORT", "80")]).unwrap().target.to_string(), "127.0.0.1:80");
     }
 

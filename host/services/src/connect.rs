@@ -58,6 +58,24 @@ pub enum NoConnection {
     /// Who answered could not prove that it is the service.
     #[error("its certificate is not valid")]
     Certificate,
+    /// It is of an authority that is not trusted.
+    #[error("its certificate is of an authority that is not trusted here; the operator can name that with ca_file")]
+    UnknownAuthority,
+    /// It is an authority's, where a server's is needed.
+    #[error("its certificate is an authority's own (CA:TRUE), which is none of a server")]
+    OfAuthority,
+    /// It was or will be valid.
+    #[error("its certificate has expired, or is not valid yet")]
+    Expired,
+    /// It is another server's.
+    #[error("its certificate is for another name")]
+    OtherName,
+    /// It speaks no TLS.
+    #[error("it does not speak TLS; the operator can write http:// for an address of this machine if that is meant")]
+    NoTls,
+    /// It did not agree to TLS.
+    #[error("it refused the TLS handshake")]
+    Handshake,
     /// The proxy in front of it did not let it through.
     #[error("the proxy in front of it refused, or does not answer")]
     Proxy,
@@ -74,8 +92,8 @@ impl NoConnection {
             if let Some(known) = one.downcast_ref::<Self>() {
                 return *known;
             }
-            if one.downcast_ref::<rustls::Error>().is_some() {
-                return Self::Certificate;
+            if let Some(error) = one.downcast_ref::<rustls::Error>() {
+                return Self::of_tls(error);
             }
             // An error of the system may hold another one that is not its source.
             let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
@@ -85,6 +103,25 @@ impl NoConnection {
             };
         }
         Self::Refused
+    }
+
+    fn of_tls(error: &rustls::Error) -> Self {
+        use rustls::{CertificateError as Bad, Error};
+        match error {
+            // A signature that does not fit is that of another authority of the same name.
+            Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => Self::UnknownAuthority,
+            Error::InvalidCertificate(
+                Bad::Expired | Bad::ExpiredContext { .. } | Bad::NotValidYet | Bad::NotValidYetContext { .. },
+            ) => Self::Expired,
+            Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => Self::OtherName,
+            // The verifier has no other word for it.
+            Error::InvalidCertificate(Bad::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+                Self::OfAuthority
+            }
+            Error::InvalidMessage(_) => Self::NoTls,
+            Error::AlertReceived(_) => Self::Handshake,
+            _ => Self::Certificate,
+        }
     }
 }
 

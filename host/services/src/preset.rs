@@ -112,7 +112,8 @@ mod tests {
     fn the_page_says_what_each_preset_lets_through() {
         let page = include_str!("../../../docs/services.md");
         for (name, _) in PRESETS {
-            let is_row = |line: &&str| line.starts_with('|') && line.split('|').nth(1).unwrap().contains(&format!("`{name}`"));
+            let is_row =
+                |line: &&str| line.starts_with('|') && line.split('|').nth(1).unwrap().contains(&format!("`{name}`"));
             let row = page.lines().find(is_row).unwrap_or_else(|| panic!("{name} has no row"));
             let says = row.split('|').nth(4).unwrap().trim();
             let requests = Preset::of(name).unwrap().requests;

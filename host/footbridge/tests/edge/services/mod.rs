@@ -82,7 +82,7 @@ impl Services {
             text,
             "[services.model]\npreset = \"anthropic\"\nurl = \"https://localhost:{port}/api\"\ncredential = \"{KEY}\"\n\
              ca_file = \"{ca}\"\n[services.hidden]\nurl = \"https://localhost:{port}\"\n\
-             [services.closed]\nurl = \"https://localhost:1\"\n"
+             [services.closed]\nurl = \"https://localhost:1\"\n[services.bare]\nurl = \"https://localhost:{plain}\"\n"
         )
         .unwrap();
         let file = folder.path().join("footbridge.toml");
@@ -97,7 +97,7 @@ impl Services {
         let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
         let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
         let token = new_token().unwrap();
-        let names = ["tracker", "narrow", "stranger", "model", "closed", "tunnels", "second"];
+        let names = ["tracker", "narrow", "stranger", "model", "closed", "bare", "tunnels", "second"];
         let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
         let spec = SessionSpec { services, ..SessionSpec::new("test".parse().unwrap(), &token, policy) };
         harness.open(spec, vec![listener]).unwrap();
@@ -365,7 +365,11 @@ fn what_is_not_asked_rightly_never_leaves() {
 #[test]
 fn a_service_that_cannot_be_reached_says_why_and_nothing_was_sent() {
     let services = Services::open();
-    for (name, why) in [("stranger", "its certificate is not valid"), ("closed", "it does not take connections")] {
+    for (name, why) in [
+        ("stranger", "its certificate is of an authority that is not trusted here"),
+        ("bare", "it does not speak TLS"),
+        ("closed", "it does not take connections"),
+    ] {
         let answer = services.ask(&format!("GET /s/{name}/x"), &[], "");
         let error = answer.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(answer.status == 502 && error.contains(why) && error.contains("Nothing was sent"), "{error}");

@@ -43,8 +43,8 @@ fn a_session_says_which_services_it_has_and_a_daemon_which_there_are() {
         all.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["services"].clone()).collect::<Vec<_>>()
     };
     let both = serde_json::json!(["deep", "work"]);
-    assert_eq!(services(&["show", "one", "--json"]), [both.clone()]);
-    assert_eq!(services(&["list", "--json"]), [both, serde_json::json!([])]);
+    assert_eq!(services(&["list", "--json"]), [both.clone(), serde_json::json!([])]);
+    assert_eq!(services(&["show", "one", "--json"]), [both]);
     // As it is once the files were read again.
     fs::write(&file, "[services.other]\nurl = \"http://127.0.0.1:1\"\n").unwrap();
     let _read = host.configuration(&["reload"]).well();

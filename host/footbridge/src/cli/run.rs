@@ -27,7 +27,7 @@ use footbridge_processes::{
     sandbox::{Asked, Nesting},
     sys,
 };
-use footbridge_services::set_twice;
+use footbridge_services::{ServiceSpec, set_twice};
 
 #[derive(Debug, Args)]
 #[command(
@@ -115,20 +115,12 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     said.iter().for_each(|line| report::note(line));
     let given = of_names(&config, &services)?;
     set_twice(&given).iter().for_each(|twice| report::note(&twice.to_string()));
-    for service in given {
-        if let Some(why) = &service.lacks_credential {
-            report::note(&format!("service \"{}\" cannot be used: {why}", service.name));
-        }
-    }
+    given.iter().for_each(note_unusable);
     if config.servers.is_empty() && services.is_empty() {
         tracing::warn!("no MCP server is configured: name a servers file with --config");
     }
     let env: Vec<Asked> = args.env.into_iter().map(asked).collect();
-    for name in env.iter().filter(|one| one.value.is_none()).map(|one| &one.name) {
-        if std::env::var_os(name).is_none() {
-            report::note(&format!("--env {name}: this variable is not set here, so CMD does not get it"));
-        }
-    }
+    note_unset(&env);
     let run_this = Run {
         config,
         policy,
@@ -150,6 +142,21 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let status = runtime.block_on(run(run_this, &folders));
     runtime.shutdown_background();
     status
+}
+
+/// Says of which variables there is no value to hand on.
+fn note_unset(env: &[Asked]) {
+    for name in env.iter().filter(|one| one.value.is_none()).map(|one| &one.name) {
+        if std::env::var_os(name).is_none() {
+            report::note(&format!("--env {name}: this variable is not set here, so CMD does not get it"));
+        }
+    }
+}
+
+fn note_unusable(service: &ServiceSpec) {
+    if let Some(why) = &service.lacks_credential {
+        report::note(&format!("service \"{}\" cannot be used: {why}", service.name));
+    }
 }
 
 /// Flags that mean nothing here.

@@ -317,12 +317,12 @@ impl Meaning<'_> {
     fn note_doubled_path(&mut self, name: &str, preset: &Preset, url: &str) {
         let of_environment = preset.environment.values().filter_map(|value| value.strip_prefix("{url}/"));
         let of_requests = preset.requests.iter().flatten().filter_map(|one| one.path().strip_prefix('/'));
-        let is_literal = |part: &&str| !part.is_empty() && !part.contains(['*', '?', '{', '\\']);
+        let is_literal = |part: &str| !part.is_empty() && !part.contains(['*', '?', '{', '\\']);
         // As long beginnings as there may be: a request has a name behind them.
         let beginnings = of_environment.map(|path| format!("{path}/x")).chain(of_requests.map(str::to_owned));
         let longest = beginnings.filter_map(|path| {
             let parts: Vec<&str> = path.split('/').collect();
-            let begins = |count: &usize| parts[..*count].iter().all(|part| is_literal(&part));
+            let begins = |count: &usize| parts[..*count].iter().all(|part| is_literal(part));
             let ends = |count: usize| format!("/{}", parts[..count].join("/"));
             (1..parts.len()).rev().filter(begins).map(ends).find(|begin| url.ends_with(begin.as_str()))
         });

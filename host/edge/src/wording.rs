@@ -149,7 +149,11 @@ fn of_server(cause: &Cause) -> String {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
         }
         Cause::NoAnswer { why: NoAnswer::OverBudget(of), .. } => {
-            format!("{}, and was cut: it may have had its effect. {}", spent(*of), more(*of))
+            format!(
+                "{}. The request was made, as far as that went, and may have had its effect; its answer is not handed on. {}",
+                spent(*of),
+                more(*of)
+            )
         }
         Cause::NoAnswer { server, why } => format!("{}. {NOT_REPEATED_BLINDLY}", no_answer(server, *why)),
         other => said_alike(other).to_owned(),
@@ -200,8 +204,8 @@ fn of_services(cause: &Cause) -> String {
             )
         }
         Cause::RequestNotAllowed { service, request } => format!(
-            "Service \"{service}\" does not take \"{}\": it is none of its \"requests\" in footbridge.toml. Nothing \
-             was sent",
+            "Service \"{service}\" does not take \"{}\": it is none of the requests that it lets through (its \
+             \"requests\" in footbridge.toml, or else those of its preset). Nothing was sent",
             repeated(request)
         ),
         Cause::NoWebSockets { service } => format!(

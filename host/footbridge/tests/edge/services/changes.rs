@@ -56,7 +56,10 @@ fn a_certificate_that_changes_ends_what_the_service_can_be_told() {
     );
     assert_eq!(services.ask("GET /s/second/a", &[], "").body, "ok");
     let refused = services.ask("GET /s/second/b", &[], "");
-    assert!(refused.status == 502 && refused.body.contains("its certificate is of an authority that is not trusted"), "{refused:?}");
+    assert!(
+        refused.status == 502 && refused.body.contains("its certificate is of an authority that is not trusted"),
+        "{refused:?}"
+    );
     let outcomes = || services.records.lines().into_iter().filter(|line| line["type"] == "outcome").collect::<Vec<_>>();
     let outcomes = eventually(|| Some(outcomes()).filter(|all| all.len() == 2));
     assert_eq!(outcomes[1]["outcome"], "not_sent", "{outcomes:?}");

@@ -113,7 +113,10 @@ fn a_container_has_its_one_port_and_nothing_of_the_host() {
 
     let host = host.env("EDITOR", "vi").env("ASKED", "for").env("HTTPS_PROXY", "http://user:pass@192.0.2.1:9");
     let host = host.option("--env=ASKED").option("--env=GIVEN=a b").option("--env=UNSET");
-    let printed = host.runs(&["env"]).well();
+    let ran = host.runs(&["env"]);
+    let told = "--env UNSET: this variable is not set here, so CMD does not get it\n";
+    assert_eq!((ran.status, &*ran.stderr), (0, told), "{ran:?}");
+    let printed = ran.stdout;
     let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
     let mut expected = BTreeSet::from(["ASKED", "GIVEN", "HOME", "HOSTNAME", "PATH", "TERM", "container"]);
     expected.extend(["TOOL_CLI_PORT", "TOOL_CLI_STYLE", "TOOL_CLI_TOKEN"]);

@@ -63,8 +63,9 @@ struct Finder {
     automaton: AhoCorasick,
     /// The secret of each spelling.
     owners: Vec<usize>,
-    /// Bytes of the longest spelling.
+    /// Bytes of the longest spelling, and of the longest value itself.
     longest: usize,
+    longest_plain: usize,
     /// How values in a stream begin.
     beginnings: Beginnings,
 }
@@ -100,8 +101,14 @@ impl Redactor {
             }
         }
         let owned = |(owner, secret): (usize, &Secret)| {
-            spellings::all(secret.expose()).into_iter().map(move |text| (text, owner)).collect::<Vec<_>>()
+            let plain = secret.expose();
+            let mut texts = spellings::all(plain);
+            // One that looks escaped itself is read as another text.
+            let read = Unescaped::of(plain.as_bytes()).map(|read| String::from_utf8_lossy(read.text()).into_owned());
+            texts.extend(read.filter(|read| read.len() >= MIN_BYTES));
+            texts.into_iter().map(move |text| (text, owner)).collect::<Vec<_>>()
         };
+        let longest_plain = known.secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or_default();
         let mut all: Vec<(String, usize)> = known.secrets.iter().enumerate().flat_map(owned).collect();
         // The longest first; what two secrets have in common is of the first of them.
         all.sort_by(|(a, first), (b, second)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)).then(first.cmp(second)));
@@ -112,7 +119,7 @@ impl Redactor {
         match AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts) {
             Ok(automaton) => {
                 let beginnings = Beginnings::of(&texts);
-                known.finder = Some(Arc::new(Finder { automaton, owners, longest, beginnings }));
+                known.finder = Some(Arc::new(Finder { automaton, owners, longest, longest_plain, beginnings }));
             }
             // Only gigabytes of values get here.
             Err(error) => tracing::error!(%error, "values of new secrets are not taken out of what servers say"),
@@ -222,8 +229,9 @@ impl Spared {
 
 /// How many bytes of a text are unescaped at a time.
 const WINDOW: usize = 256 << 10;
-/// How many times as long as its longest spelling a value with escapes in one another is looked for.
-const ESCAPED: usize = 32;
+/// How many times as long as it is a value with escapes is looked for, and how much longer.
+const ESCAPED: usize = 8;
+const ESCAPES: usize = 1024;
 
 impl Finder {
     /// Where values are, but for those that are spared: in order, and none across another.
@@ -259,9 +267,9 @@ impl Finder {
         (0..text.len()).step_by(WINDOW).filter_map(window)
     }
 
-    /// Most bytes that a value takes with escapes in one another.
+    /// Most bytes that a value takes with what is escaped in it.
     fn escaped(&self) -> usize {
-        ESCAPED * self.longest
+        (ESCAPED * self.longest_plain + ESCAPES).max(self.longest)
     }
 
     /// The secrets whose values stand in a text.
@@ -314,6 +322,14 @@ mod tests {
             let twice = format!("{text} abc/d&f secret {text}");
             assert_eq!(redactor.scrub(&twice), "\"[redacted]\" [redacted] \"[redacted]\"");
             assert_eq!(redactor.sparing([text.as_str()]).scrub(&twice), twice, "what the call said stays");
+        }
+    }
+
+    #[test]
+    fn a_value_that_looks_escaped_itself_is_found_however_it_is_written() {
+        let redactor = Redactor::new(&[Secret::new("p%40ss&word1")]);
+        for text in ["p%40ss&word1", "p%40ss&amp;word1", r"\u0070%40ss&word1", "p%2540ss%26word1", "p@ss&amp;word1"] {
+            assert_eq!(redactor.scrub(text), MARK, "{text}");
         }
     }
 

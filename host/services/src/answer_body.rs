@@ -24,9 +24,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     credential::has_credential,
-    events::{EventEnds, Last},
+    events::{EventEnds, Last, say_all},
     upload::Tally,
-    usage::{UsageReader, estimated},
+    usage::UsageReader,
 };
 
 /// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
@@ -44,6 +44,10 @@ pub(crate) const DROPPED: [&str; 11] = [
     "set-cookie2",
     "alt-svc",
 ];
+
+/// How long something is kept back that could be the beginning of a credential, where nothing more comes: whoever reads a
+/// stream must not wait for what comes next to have what came.
+const HELD: Duration = Duration::from_millis(500);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -76,7 +80,7 @@ struct Passing {
     spending: Option<Spending>,
     /// Tokens that were counted.
     tokens: u64,
-    /// Whether it came to its end.
+    /// Whether it came to its end, or said as a stream that this is all.
     is_whole: bool,
     /// Of a stream of events whose end the client can be told in one.
     events: Option<EventEnds>,
@@ -164,7 +168,8 @@ impl AnswerBody {
     #[must_use]
     pub fn recorded_by(mut self, exchange: OpenExchange) -> Self {
         self.exchange = Some(exchange);
-        if self.body.is_end_stream() {
+        let has_none = matches!(self.passing.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        if self.body.is_end_stream() || self.body.size_hint().exact() == Some(0) || has_none {
             self.ended();
         }
         self
@@ -198,10 +203,16 @@ impl AnswerBody {
             self.timer.as_mut().reset((Instant::now() + self.silence).min(self.until));
             match frame {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => match self.passed(data) {
-                        Ok(data) if data.is_empty() => {}
-                        part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
-                    },
+                    Ok(data) => {
+                        let passed = self.passed(data);
+                        if self.passing.holds() {
+                            self.timer.as_mut().reset((Instant::now() + HELD).min(self.until));
+                        }
+                        match passed {
+                            Ok(data) if data.is_empty() => {}
+                            part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
+                        }
+                    }
                     // Nothing comes behind them.
                     Err(frame) => {
                         self.trailers = frame.into_trailers().ok().map(|all| Box::new(self.passing.trailers(all)));
@@ -254,6 +265,10 @@ impl AnswerBody {
         if self.timer.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
+        if self.passing.holds() && Instant::now() < self.until {
+            self.timer.as_mut().reset((Instant::now() + self.silence.saturating_sub(HELD)).min(self.until));
+            return Poll::Ready(Some(Ok(AnswerPart::Data(self.passing.rest()))));
+        }
         let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
         Poll::Ready(Some(Err(self.broken(why))))
     }
@@ -273,7 +288,7 @@ impl AnswerBody {
 
     fn close(&mut self, outcome: &'static str, detail: Option<String>) {
         if let Some(exchange) = self.exchange.take() {
-            self.passing.is_whole = matches!(outcome, "ok" | "http_error");
+            self.passing.is_whole |= matches!(outcome, "ok" | "http_error");
             exchange.close(outcome, detail, self.passing.record());
         }
     }
@@ -300,6 +315,7 @@ impl Passing {
         self.received += data.len() as u64;
         if let Some(usage) = &mut self.usage {
             usage.push(&data);
+            self.is_whole |= self.events.is_some() && say_all(&data);
         }
         let (was_ending, spent) = (self.ending.is_some(), self.spend(data.len()));
         self.ending = self.ending.or(spent);
@@ -342,6 +358,11 @@ impl Passing {
         passed.and(used).err()
     }
 
+    /// Whether something is kept back.
+    fn holds(&self) -> bool {
+        self.text.as_ref().is_some_and(StreamRedactor::holds)
+    }
+
     fn rest(&mut self) -> Bytes {
         let rest = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default();
         if !rest.is_empty() {
@@ -364,8 +385,7 @@ impl Passing {
         let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
         let is_of_events = self.events.is_some();
         let may_be = sent > 0 && self.status.is_success() && (!self.is_whole || is_of_events && usage.tokens() == 0);
-        let all = may_be.then(|| estimated(sent, self.received, is_of_events))?;
-        let unsaid = all.saturating_sub(usage.tokens());
+        let unsaid = may_be.then(|| usage.unsaid(sent, self.received, is_of_events))?;
         // Whoever is over its budget by it hears so at the next request.
         let _over = self.spending.as_ref().map(|spending| spending.tokens(unsaid));
         (unsaid > 0).then_some(unsaid)
@@ -401,7 +421,7 @@ fn is_as_it_is(headers: &HeaderMap) -> bool {
 }
 
 /// What surely is no text: whole kinds, and the rest by their names, or by how those end.
-const BINARY_KINDS: [&str; 4] = ["image/", "audio/", "video/", "font/"];
+const BINARY_KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "application/grpc"];
 const BINARY: [&str; 16] = [
     "application/octet-stream",
     "binary/octet-stream",
@@ -420,7 +440,7 @@ const BINARY: [&str; 16] = [
     "application/x-rpm",
     "application/x-python-wheel",
 ];
-const BINARY_ENDS: [&str; 5] = ["gzip", "+zip", "+zstd", "+protobuf", "+cbor"];
+const BINARY_ENDS: [&str; 6] = ["gzip", "+zip", "+zstd", "protobuf", "+proto", "+cbor"];
 
 /// Whether a body may be text, by what its head says: whatever is not said once and plainly to be something else.
 fn is_text(headers: &HeaderMap) -> bool {

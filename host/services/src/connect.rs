@@ -333,6 +333,24 @@ mod tests {
         found.map(|found| found.map(|address| address.ip().to_string()).collect()).map_err(|e| NoConnection::of(&e))
     }
 
+    #[test]
+    fn why_tls_is_not_agreed_on_is_told_apart() {
+        use rustls::{AlertDescription, CertificateError as Bad, Error, InvalidMessage, OtherError};
+        let of_authority = Bad::Other(OtherError(Arc::new(io::Error::other("CaUsedAsEndEntity"))));
+        for (error, why) in [
+            (Error::InvalidCertificate(Bad::UnknownIssuer), NoConnection::UnknownAuthority),
+            (Error::InvalidCertificate(Bad::Expired), NoConnection::Expired),
+            (Error::InvalidCertificate(Bad::NotValidYet), NoConnection::Expired),
+            (Error::InvalidCertificate(Bad::NotValidForName), NoConnection::OtherName),
+            (Error::InvalidCertificate(of_authority), NoConnection::OfAuthority),
+            (Error::InvalidCertificate(Bad::BadEncoding), NoConnection::Certificate),
+            (Error::InvalidMessage(InvalidMessage::InvalidContentType), NoConnection::NoTls),
+            (Error::AlertReceived(AlertDescription::HandshakeFailure), NoConnection::Handshake),
+        ] {
+            assert_eq!(NoConnection::of(&io::Error::other(error)), why);
+        }
+    }
+
     #[tokio::test]
     async fn a_name_that_turns_private_is_refused_and_a_private_one_among_others_is_left_out() {
         let lookup = Arc::new(Changing(vec!["1.1.1.1 10.0.0.1", "127.0.0.1", "169.254.169.254"], AtomicUsize::new(0)));

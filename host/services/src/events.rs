@@ -4,6 +4,14 @@
 /// What begins an event that only says that the answer was whole.
 const FINAL: [&[u8]; 3] = [b"event: message_stop", b"event:message_stop", b"data: [DONE]"];
 
+/// How the last event of a model's stream begins.
+const LAST: [&[u8]; 4] = [FINAL[0], FINAL[1], FINAL[2], b"event: response.completed"];
+
+/// Whether some bytes of a stream say that a model has said all.
+pub(crate) fn say_all(bytes: &[u8]) -> bool {
+    LAST.iter().any(|line| memchr::memmem::find(bytes, line).is_some())
+}
+
 /// How much may still pass until an event ends.
 const BEYOND: usize = 64 * 1024;
 

@@ -133,7 +133,7 @@ fn stays(name: &str) -> bool {
 
 /// Headers that say who asks, in which form an answer is liked, or which attempt and trace a request is of. They change
 /// nothing of what is done.
-const OF_NO_MATTER: [&str; 22] = [
+const OF_NO_MATTER: [&str; 31] = [
     "accept",
     "accept-charset",
     "accept-encoding",
@@ -154,6 +154,15 @@ const OF_NO_MATTER: [&str; 22] = [
     "x-client-request-id",
     "x-correlation-id",
     "x-amzn-trace-id",
+    "amz-sdk-invocation-id",
+    "amz-sdk-request",
+    "x-amz-date",
+    "x-ms-date",
+    "x-ms-client-request-id",
+    "x-cloud-trace-context",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-extensions",
     "idempotency-key",
     "x-idempotency-key",
 ];

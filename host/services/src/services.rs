@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use footbridge_audit::UsageRecord;
 use footbridge_calls::{
     cause::Cause,
     provider::{NoAnswer, NotSent, Outcome, Outgoing, Unanswered},
@@ -42,6 +43,7 @@ use crate::{
     shape::ErrorShape,
     spec::ServiceSpec,
     upload::{Tally, UploadBounds, Uploaded},
+    usage::estimated,
     websocket::{Handshake, WebSocket, say_upgrade},
 };
 
@@ -227,15 +229,6 @@ fn gives_no_more(connection: &CaptureConnection) {
     }
 }
 
-/// What became of a request whose client left: with a connection it has had the time to leave, and without one it has not.
-fn cancelled(connection: &CaptureConnection) -> Outcome {
-    if connection.connection_metadata().is_some() {
-        Outcome::Unknown(NoAnswer::Cancelled)
-    } else {
-        Outcome::NotSent(NotSent::Cancelled)
-    }
-}
-
 /// An answer, if the budget has as many bytes left as it says that it has.
 fn covered(response: Response<Incoming>, spending: Option<&Spending>) -> Result<Response<Incoming>, Outcome> {
     let covers = match (spending, response.body().size_hint().exact()) {
@@ -274,15 +267,15 @@ impl Service {
         let answered = tokio::select! {
             answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
             () = tally.too_much_early() => Err(Outcome::Unknown(NoAnswer::Unusable)),
-            () = cancel.cancelled() => Err(cancelled(&connection)),
+            () = cancel.cancelled() => Err(self.given_up(&connection, NoAnswer::Cancelled)),
             () = tally.silent(limits.silence_time) => {
                 gives_no_more(&connection);
-                Err(Outcome::Unknown(NoAnswer::Timeout))
+                Err(self.given_up(&connection, NoAnswer::Timeout))
             }
-            () = tokio::time::sleep_until(until) => Err(Outcome::Unknown(NoAnswer::Timeout)),
+            () = tokio::time::sleep_until(until) => Err(self.given_up(&connection, NoAnswer::Timeout)),
         };
         let answered = answered.and_then(|response| covered(response, spending.as_ref()));
-        let response = answered.map_err(|outcome| Unanswered { passed: tally.passed_on(), outcome })?;
+        let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
         let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
@@ -295,6 +288,35 @@ impl Service {
         } else {
             Err(Outcome::Unknown(NoAnswer::Unusable).into())
         }
+    }
+
+    /// What became of a request that nobody waits for any more: with a connection it may have left, and without one it has
+    /// not.
+    fn given_up(&self, connection: &CaptureConnection, why: NoAnswer) -> Outcome {
+        if connection.connection_metadata().is_some() {
+            return Outcome::Unknown(why);
+        }
+        Outcome::NotSent(match why {
+            NoAnswer::Cancelled => NotSent::Cancelled,
+            _ => self.unreached(NoConnection::TooSlow),
+        })
+    }
+
+    /// A request without an answer, and what of it went. What a model was asked it may have done, and it counts.
+    fn unanswered(&self, outcome: Outcome, tally: &Tally, spending: Option<&Spending>) -> Unanswered {
+        let has_left = matches!(outcome, Outcome::Unknown(_));
+        let mut passed = tally.passed_on().filter(|_| has_left);
+        if let Some(passed) = passed.as_mut().filter(|_| self.spec.usage) {
+            let tokens = estimated(passed.sent);
+            // Whoever is over its budget by it hears so at the next request.
+            let _over = spending.map(|spending| spending.tokens(tokens));
+            passed.usage = Some(UsageRecord { tokens_estimated: Some(tokens), ..UsageRecord::default() });
+        }
+        Unanswered { outcome, passed }
+    }
+
+    fn unreached(&self, why: NoConnection) -> NotSent {
+        NotSent::Unavailable(format!("Service \"{}\" cannot be reached: {why}. Nothing was sent", self.spec.name))
     }
 
     /// What finds the credential in the answer, but for where its guest said it.
@@ -337,8 +359,7 @@ impl Service {
         if error.is_connect() {
             let why = NoConnection::of(error);
             tracing::warn!(service = %name, origin = %self.spec.origin, %why, error = ?error, "no connection");
-            let text = format!("Service \"{name}\" cannot be reached: {why}. Nothing was sent");
-            return Outcome::NotSent(NotSent::Unavailable(text));
+            return Outcome::NotSent(self.unreached(why));
         }
         tracing::debug!(service = %name, error = ?error, "no answer");
         match () {

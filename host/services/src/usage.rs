@@ -29,13 +29,18 @@ pub(crate) struct UsageReader {
     object: Option<(Vec<u8>, usize)>,
 }
 
-/// About how many bytes a token takes: of a text, and of a stream that says each in an event of its own.
+/// About how many bytes a token takes: of a text, of pictures and files, and of a stream that says each in an event of its
+/// own.
 const TOKEN_BYTES: u64 = 4;
-const TOKEN_IN_EVENTS_BYTES: u64 = 64;
+const TOKEN_IN_FILES_BYTES: u64 = 256;
+const TOKEN_IN_EVENTS_BYTES: u64 = 128;
 
-/// About how many tokens there are in what passed, of a stream of events or of another answer.
-pub(crate) fn estimated(sent: u64, received: u64, of_events: bool) -> u64 {
-    sent / TOKEN_BYTES + received / if of_events { TOKEN_IN_EVENTS_BYTES } else { TOKEN_BYTES }
+/// What a request has beyond this is taken for pictures and files, bytes.
+const TEXT_SENT: u64 = 512 * 1024;
+
+/// About how many tokens there are in what was sent.
+pub(crate) fn estimated(sent: u64) -> u64 {
+    sent.min(TEXT_SENT) / TOKEN_BYTES + sent.saturating_sub(TEXT_SENT) / TOKEN_IN_FILES_BYTES
 }
 
 /// A string that is being read.
@@ -66,6 +71,14 @@ impl UsageReader {
     /// Tokens, in and out, that it said so far.
     pub(crate) fn tokens(&self) -> u64 {
         self.found.tokens_in.unwrap_or_default().saturating_add(self.found.tokens_out.unwrap_or_default())
+    }
+
+    /// About how many tokens were used that it did not say, by the bytes that passed, of a stream of events or of another
+    /// answer.
+    pub(crate) fn unsaid(&self, sent: u64, received: u64, of_events: bool) -> u64 {
+        let tokens_in = if self.found.tokens_in.is_some() { 0 } else { estimated(sent) };
+        let tokens_out = received / if of_events { TOKEN_IN_EVENTS_BYTES } else { TOKEN_BYTES };
+        tokens_in + tokens_out.saturating_sub(self.found.tokens_out.unwrap_or_default())
     }
 
     /// What was found, with what may have been used besides; none where there is nothing.
@@ -187,6 +200,20 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_said_is_estimated_and_what_was_is_not() {
+        let of = |text: &str| {
+            let mut reader = UsageReader::default();
+            reader.push(text.as_bytes());
+            (reader.unsaid(400, 640, true), reader.unsaid(400, 640, false))
+        };
+        assert_eq!(of("{}"), (100 + 5, 100 + 160));
+        assert_eq!(estimated(2 << 20), 131_072 + 6144, "two mebibytes are pictures");
+        let begun = r#"{"type":"message_start","message":{"usage":{"input_tokens":2000,"output_tokens":3}}}"#;
+        assert_eq!(of(begun), (2, 157), "what went in was said");
+        assert_eq!(of(r#"{"usage":{"prompt_tokens":2000,"completion_tokens":500}}"#), (0, 0));
+    }
 
     fn found(text: &str) -> Option<(String, u64, u64, u64)> {
         let whole = {

@@ -4,12 +4,12 @@
 //!
 //! Who sends a guess to an origin that repeats it could see what is kept back. So that hangs on nothing of a value but its
 //! first bytes ([`SEEN`]) and its length: what begins like one is kept back until as much came as it is long, whatever it
-//! is, or until an event ended.
+//! is, or until a line ended.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::memrchr;
 
 use super::{Finder, MARK, Redactor, Unescaped};
 
@@ -18,14 +18,11 @@ use super::{Finder, MARK, Redactor, Unescaped};
 const SEEN: usize = 4;
 const SEEN_PART: usize = 10;
 
-/// What ends an event.
-const EVENT_END: &[u8] = b"\n\n";
-
 /// What a call sends in pieces: the values in it are left in its answer from then on.
 #[derive(Debug)]
 pub struct SentText {
     redactor: Redactor,
-    /// What could be a part of a value, of what was sent.
+    /// What could be the beginning of a value, of what was sent.
     tail: Vec<u8>,
 }
 
@@ -36,7 +33,7 @@ impl SentText {
         let mut window = std::mem::take(&mut self.tail);
         window.extend_from_slice(bytes);
         self.redactor.spared.add(finder.owners_in(&window));
-        self.tail = window.split_off(window.len().saturating_sub(finder.escaped()));
+        self.tail = window.split_off(finder.undecided(&window, 0));
     }
 }
 
@@ -68,6 +65,12 @@ impl StreamRedactor {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.finder.is_none()
+    }
+
+    /// Whether something is kept back.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// What can go on, now that these bytes came.
@@ -117,8 +120,8 @@ pub(super) struct Beginnings {
     all: Vec<(Vec<u8>, usize)>,
     /// Which byte one of them begins with.
     first: [bool; 256],
-    /// Whether a value may stand across the end of an event.
-    cross_events: bool,
+    /// Whether a value may stand on several lines.
+    cross_lines: bool,
 }
 
 impl Beginnings {
@@ -134,8 +137,8 @@ impl Beginnings {
         let all: Vec<(Vec<u8>, usize)> = texts.iter().filter(|text| !is_read(text)).map(beginning).collect();
         let mut first = [false; 256];
         all.iter().for_each(|(start, _)| first[usize::from(start[0])] = true);
-        let cross_events = texts.iter().any(|text| memmem::find(text.as_bytes(), EVENT_END).is_some());
-        Self { all, first, cross_events }
+        let cross_lines = texts.iter().any(|text| text.contains('\n'));
+        Self { all, first, cross_lines }
     }
 
     /// The first place from which something may become a value, if the text goes on.
@@ -157,11 +160,8 @@ impl Finder {
     /// Where something begins, at or after `from`, of which it is not decided yet whether it is a value; the end where
     /// nothing does.
     fn undecided(&self, bytes: &[u8], from: usize) -> usize {
-        let from = if self.beginnings.cross_events {
-            from
-        } else {
-            memmem::rfind(&bytes[from..], EVENT_END).map_or(from, |at| from + at + EVENT_END.len())
-        };
+        let line = if self.beginnings.cross_lines { None } else { memrchr(b'\n', &bytes[from..]) };
+        let from = line.map_or(from, |at| from + at + 1);
         let as_it_stands = self.beginnings.open(&bytes[from..]).map_or(bytes.len(), |at| from + at);
         // Unescaped, what is no whole escape yet may become anything.
         let tail = from.max(bytes.len().saturating_sub(self.escaped()));
@@ -247,8 +247,11 @@ mod tests {
         }
         // Once as much came as a value is long, it is decided.
         assert_eq!(passed(&format!("sk-ant{}", "x".repeat(VALUE.len()))), VALUE.len() + 6);
-        // And at the end of an event, which none of the values has.
-        assert_eq!(passed("data: sk-ant\n\n"), "data: sk-ant\n\n".len());
+        // And at the end of a line, which the value has none of.
+        assert_eq!(passed("data: sk-ant\n"), "data: sk-ant\n".len());
+        let pem = Redactor::new(&[Secret::new("-----BEGIN KEY-----\nabcdefgh\nijklmnop\n-----END KEY-----")]);
+        let cut: [&[u8]; 2] = [b"x -----BEGIN KEY-----\n", b"abcdefgh\nijklmnop\n-----END KEY----- y"];
+        assert!(!String::from_utf8(through(&pem, &cut)).unwrap().contains("BEGIN"), "one of several lines");
     }
 
     #[test]

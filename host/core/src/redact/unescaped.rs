@@ -207,8 +207,11 @@ const LONGEST: usize = "&#x;".len() + DIGITS;
 /// Where an escape begins at the end of a text that more of it could complete, or make another one; its end where none
 /// does.
 fn unfinished(text: &[u8]) -> usize {
-    let from = text.len().saturating_sub(LONGEST);
-    let mut at = from;
+    let mut at = text.len().saturating_sub(LONGEST);
+    // From the first of backslashes in a row, of which two are one.
+    while at > 0 && text[at - 1] == b'\\' {
+        at -= 1;
+    }
     while let Some(found) = memchr3(b'\\', b'&', b'%', &text[at..]) {
         let start = at + found;
         if could_go_on(&text[start..]) {
@@ -297,6 +300,10 @@ mod tests {
             ("a&#65;", ""),
         ] {
             assert_eq!(&text[unfinished(text.as_bytes())..], open, "{text}");
+        }
+        for count in [39, 40, 41, 100] {
+            let text = "\\".repeat(count);
+            assert_eq!(unfinished(text.as_bytes()), count - count % 2, "{count}");
         }
     }
 }

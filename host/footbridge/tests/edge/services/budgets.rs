@@ -91,6 +91,14 @@ fn who_leaves_before_the_tokens_are_said_or_has_them_unsaid_spends_them_all_the_
     refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
     let services = with("tokens = 100");
     let mut client = services.connect();
+    client.send(head("POST /s/model/v1/messages?never HTTP/1.1", &[&services.key(), "Content-Length: 600"]) + &body);
+    eventually(|| services.origin.received().into_iter().find(|one| one.body.len() == 600));
+    drop(client);
+    let outcome = last(&services, "outcome");
+    assert_eq!((&outcome["detail"], &outcome["tokens_estimated"]), (&json!("cancelled"), &json!(150)), "{outcome}");
+    refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+    let services = with("tokens = 100");
+    let mut client = services.connect();
     client.send(head("POST /s/model/v1/messages?waits HTTP/1.1", &[&services.key(), "Content-Length: 600"]) + &body);
     assert!(client.head().unwrap().starts_with("HTTP/1.1 200 ") && client.chunk().is_some());
     drop(client);

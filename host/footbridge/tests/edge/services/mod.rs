@@ -224,6 +224,19 @@ fn an_event_passes_before_the_next_one_is_made() {
 }
 
 #[test]
+fn what_could_be_the_key_is_not_kept_back_for_longer_than_its_reader_would_wait() {
+    let services = Services::open();
+    let (mut client, _) = begun(&services, "/like");
+    let mut came = String::new();
+    while came.len() < 5 {
+        came += &client.chunk().unwrap();
+    }
+    assert_eq!(came, "the-r");
+    drop(client);
+    assert_eq!(services.outcome().1["detail"], "its client left before the end of the answer");
+}
+
+#[test]
 fn an_origin_that_misbehaves_ends_its_request_alone() {
     let services = Services::open();
     for (path, status) in [("/never", 504), ("/interim", 502), ("/endless", 502), ("/old", 502), ("/split", 502)] {
@@ -367,7 +380,7 @@ fn a_service_that_cannot_be_reached_says_why_and_nothing_was_sent() {
     let services = Services::open();
     for (name, why) in [
         ("stranger", "its certificate is of an authority that is not trusted here"),
-        ("bare", "it does not speak TLS"),
+        ("bare", "connecting to it took too long"),
         ("closed", "it does not take connections"),
     ] {
         let answer = services.ask(&format!("GET /s/{name}/x"), &[], "");

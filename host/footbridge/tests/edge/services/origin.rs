@@ -183,6 +183,12 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             );
             wait_until_left(tls, shared)
         }
+        // The key begins with what comes, and nothing follows.
+        "/api/like" => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n5\r\nthe-r\r\n");
+            wait_until_left(tls, shared)
+        }
+        "/api/v1/messages" if target.ends_with("?never") => wait_until_left(tls, shared),
         "/api/never" => wait_until_left(tls, shared),
         "/api/both" => {
             say("HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")

@@ -29,13 +29,15 @@ use tokio_rustls::{
 
 const CALLERS: usize = 4;
 const CALLS: usize = 1500;
+const LISTINGS: usize = 50;
 const COMMANDS: usize = 30;
 const REQUESTS: usize = 2500;
 const STREAMS: usize = 30;
 const EVENTS: usize = 300;
 const LARGE: usize = 48 << 20;
 const CHUNK: usize = 64 << 10;
-const FAST: &str = "[limits.calls]\nper_second = 100000\nburst = 100000\nin_flight_per_session = 64\n\
+const FAST: &str = "[limits.calls]\nper_second = 100000\nburst = 100000\nlistings_per_second = 100000\n\
+                    listing_burst = 100000\nin_flight_per_session = 64\n\
                     in_flight_per_session_and_server = 64\n[limits.services]\nper_second = 100000\nburst = 100000\n";
 const ARGUMENTS: &str = r#"{"name":"get_weather","arguments":{"city":"Bern"}}"#;
 
@@ -126,7 +128,9 @@ fn calls(guest: &Guest) {
                     let answer = client.asks("tools/call", ARGUMENTS).unwrap();
                     assert!(answer.contains("humidityPercent"), "{answer}");
                 }
-                client.asks("tools/list", "{}").unwrap();
+                for _ in 0..LISTINGS {
+                    assert!(client.asks("tools/list", "{}").unwrap().contains("get_weather"));
+                }
             });
         }
     });

@@ -9,7 +9,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
-use memchr::memrchr;
+use memchr::{memchr3, memrchr};
 
 use super::{Finder, MARK, Redactor, Unescaped};
 
@@ -77,14 +77,18 @@ impl StreamRedactor {
     #[must_use]
     pub fn push(&mut self, bytes: Bytes) -> Bytes {
         let Some(finder) = self.finder.clone() else { return bytes };
-        let found = |bytes: &[u8]| finder.found(bytes, &self.redactor.spared);
-        if self.held.is_empty() && finder.undecided(&bytes, 0) == bytes.len() && found(&bytes).is_empty() {
-            return bytes;
+        let whole = if self.held.is_empty() {
+            bytes
+        } else {
+            self.held.extend_from_slice(&bytes);
+            std::mem::take(&mut self.held).into()
+        };
+        let (mut end, found) = (finder.undecided(&whole, 0), finder.found(&whole, &self.redactor.spared));
+        if end == whole.len() && found.is_empty() {
+            return whole;
         }
-        let mut buffer = std::mem::take(&mut self.held);
-        buffer.extend_from_slice(&bytes);
-        let mut end = finder.undecided(&buffer, 0);
-        for one in found(&buffer) {
+        let mut buffer = Vec::from(whole);
+        for one in found {
             if one.start >= end {
                 break;
             }
@@ -165,6 +169,9 @@ impl Finder {
         let as_it_stands = self.beginnings.open(&bytes[from..]).map_or(bytes.len(), |at| from + at);
         // Unescaped, what is no whole escape yet may become anything.
         let tail = from.max(bytes.len().saturating_sub(self.escaped()));
+        if memchr3(b'\\', b'&', b'%', &bytes[tail..]).is_none() {
+            return as_it_stands;
+        }
         let plain = Unescaped::of_part(&bytes[tail..]);
         let open = self.beginnings.open(plain.text()).unwrap_or(plain.text().len());
         as_it_stands.min(tail + plain.origin(open))

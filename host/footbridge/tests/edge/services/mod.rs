@@ -12,14 +12,14 @@ mod tunnels;
 mod waiting;
 mod websockets;
 
-use std::{collections::BTreeSet, fmt::Write as _, fs, io::Read as _};
+use std::{collections::BTreeSet, fmt::Write as _, fs, io::Read as _, sync::Arc};
 
 use footbridge::{
     config::{Config, Variables, folders::Folders, load},
     harness::Harness,
 };
 use footbridge_calls::{approval::Answer as Decided, operator::Operator, session::SessionSpec};
-use footbridge_core::{names::ServerName, random::new_token};
+use footbridge_core::{gate::Policy, names::ServerName, random::new_token};
 use footbridge_edge::listener::{Listen, Listeners};
 use footbridge_processes::launch::Launcher;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
@@ -40,6 +40,7 @@ struct Services {
     origin: TlsOrigin,
     /// The port of an origin without TLS.
     plain: u16,
+    policy: Arc<Policy>,
     door: Door,
 }
 
@@ -94,16 +95,15 @@ impl Services {
         let inside = runtime.enter();
         let records = Records::default();
         let harness = Harness::start(config, records.clone(), Launcher::default(), None, None).unwrap();
-        let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
-        let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
-        let token = new_token().unwrap();
-        let names = ["tracker", "narrow", "stranger", "model", "closed", "bare", "tunnels", "second"];
-        let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
-        let spec = SessionSpec { services, ..SessionSpec::new("test".parse().unwrap(), &token, policy) };
-        harness.open(spec, vec![listener]).unwrap();
-        let door = Door { address: tcp.primary(), token: token.expose().to_owned() };
+        let door = opened(&harness, "test", &policy);
         drop(inside);
-        Self { runtime, harness: Some(harness), records, origin, plain, door }
+        Self { runtime, harness: Some(harness), records, origin, plain, policy, door }
+    }
+
+    /// Where another session is let in.
+    fn another(&self) -> Door {
+        let _inside = self.runtime.enter();
+        opened(self.harness.as_ref().unwrap(), "another", &self.policy)
     }
 
     fn open() -> Self {
@@ -142,6 +142,18 @@ impl Services {
         let outcome = eventually(|| find("outcome"));
         (find("intent").unwrap(), outcome)
     }
+}
+
+/// A session of this name that may use all services but one.
+fn opened(harness: &Harness, name: &str, policy: &Arc<Policy>) -> Door {
+    let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
+    let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
+    let token = new_token().unwrap();
+    let names = ["tracker", "narrow", "stranger", "model", "closed", "bare", "tunnels", "second"];
+    let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
+    let spec = SessionSpec { services, ..SessionSpec::new(name.parse().unwrap(), &token, Arc::clone(policy)) };
+    harness.open(spec, vec![listener]).unwrap();
+    Door { address: tcp.primary(), token: token.expose().to_owned() }
 }
 
 impl Drop for Services {

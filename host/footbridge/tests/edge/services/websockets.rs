@@ -1,7 +1,8 @@
 //! Requests that become WebSockets: where a service says so, with the real key, and as a call like any other.
 
-use std::io::Read as _;
+use std::{io::Read as _, time::Duration};
 
+use footbridge_calls::{approval::Answer as Decided, operator::Operator};
 use serde_json::{Value, json};
 
 use super::{
@@ -55,6 +56,24 @@ fn opened(services: &Services) -> Client {
         assert!(answer.contains(part), "{part}: {answer}");
     }
     client
+}
+
+#[test]
+fn one_that_waits_for_a_person_is_told_nothing_before_its_own_answer() {
+    let shape = "preset = \"anthropic\"\nrequests = [\"GET /websocket\"]\n[limits.edge]\nheartbeat_time = \"50ms\"\n";
+    let services = services("ask", shape);
+    let approvals = services.harness.as_ref().unwrap().approvals().clone();
+    approvals.people_answer();
+    let (mut client, key) = (services.connect(), services.key());
+    let headers: Vec<&str> = ASKS.into_iter().chain([&*key, "Accept: text/event-stream"]).collect();
+    client.send(head("GET /s/second/websocket HTTP/1.1", &headers));
+    let pending = eventually(|| approvals.list().into_iter().next());
+    // Long enough for a client of events to hear that it waits.
+    std::thread::sleep(Duration::from_millis(500));
+    let operator = Operator::ThisProcess { uid: 0 };
+    approvals.answer(pending.id.parse().unwrap(), Decided::Allow { remember: false }, &operator, "test").unwrap();
+    let answer = client.head().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 101 "), "{answer}");
 }
 
 /// A frame of a client, whose mask changes nothing.

@@ -15,8 +15,8 @@ use rustls::{ServerConnection, StreamOwned};
 
 use super::{ACK, DATA, ENDS_HEADERS, ENDS_STREAM, HEADERS, OK, SETTINGS, begin, services, write};
 use crate::{
-    bridge::{LONG, eventually},
-    client::head,
+    bridge::{Door, LONG, eventually},
+    client::{Client, head},
     services::{
         Services,
         origin::{Tls, tls},
@@ -231,6 +231,25 @@ fn an_answer_that_is_longer_than_said_brings_no_more_than_was_said() {
     let answer = asks(&services, 0);
     assert!(!answer.contains("some"), "{answer}");
     then_goes_on(&services, "unknown");
+}
+
+#[test]
+fn a_connection_that_one_session_holds_up_is_no_other_ones() {
+    let services = once(|tls, stream| {
+        begins(tls, stream)?;
+        // Nothing else on this connection is heard.
+        std::io::copy(&mut tls.sock, &mut std::io::sink())?;
+        ends()
+    });
+    let asks = |door: &Door| {
+        let mut client = Client::connect(door.address);
+        client.send(head("GET /s/second/x HTTP/1.1", &[&format!("x-api-key: {}", door.token)]));
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+        (client.chunk(), client)
+    };
+    let (begun, _held) = asks(&services.door);
+    assert_eq!(begun.as_deref(), Some("some"));
+    assert_eq!(asks(&services.another()).0.as_deref(), Some("fine"));
 }
 
 #[test]

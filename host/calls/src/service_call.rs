@@ -85,8 +85,8 @@ impl ServiceCall {
     }
 
     /// The same, with what was read of it.
-    pub(crate) fn holding(self, body: &HeldRequest) -> Self {
-        let described = |is_whole| described(&self.request, Some(body), is_whole);
+    pub(crate) fn holding(self, held: &HeldRequest) -> Self {
+        let described = |is_whole| described(&self.request, Some(held), is_whole);
         Self { shown: described(true), recorded: Some(described(false)), ..self }
     }
 

@@ -17,7 +17,7 @@ use footbridge_core::{
     digest::{Digest, digest_text},
     redact::{Redactor, StreamRedactor},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body as _, Incoming};
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::{
     credential::has_credential,
     events::{EventEnds, Last, say_all},
+    media::{is_as_it_is, is_events, is_text},
     upload::Tally,
     usage::UsageReader,
 };
@@ -403,98 +404,6 @@ impl Passing {
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
             usage: self.usage.take().and_then(|usage| usage.into_found(unsaid)),
-        }
-    }
-}
-
-/// Whether a body is a stream of events, whose length nobody said.
-fn is_events(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media.to_ascii_lowercase().starts_with("text/event-stream") && !headers.contains_key(header::CONTENT_LENGTH)
-}
-
-/// Whether a body is not encoded: no header says so, or it says that by the name for it.
-fn is_as_it_is(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(header::CONTENT_ENCODING).iter();
-    let is_none = |name: &[u8]| name.is_empty() || name.eq_ignore_ascii_case(b"identity");
-    all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).all(|name| is_none(name.trim_ascii()))
-}
-
-/// What surely is no text: whole kinds, and the rest by their names, or by how those end.
-const BINARY_KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "application/grpc"];
-const BINARY: [&str; 16] = [
-    "application/octet-stream",
-    "binary/octet-stream",
-    "application/pdf",
-    "application/wasm",
-    "application/java-archive",
-    "application/zip",
-    "application/x-tar",
-    "application/x-bzip2",
-    "application/x-xz",
-    "application/zstd",
-    "application/x-7z-compressed",
-    "application/x-git-upload-pack-result",
-    "application/x-protobuf",
-    "application/vnd.debian.binary-package",
-    "application/x-rpm",
-    "application/x-python-wheel",
-];
-const BINARY_ENDS: [&str; 6] = ["gzip", "+zip", "+zstd", "protobuf", "+proto", "+cbor"];
-
-/// Whether a body may be text, by what its head says: whatever is not said once and plainly to be something else.
-fn is_text(headers: &HeaderMap) -> bool {
-    let mut said = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(media), None) = (said.next(), said.next()) else { return true };
-    let media = media.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    let Ok(media) = std::str::from_utf8(media).map(str::to_ascii_lowercase) else { return true };
-    let is_svg = media == "image/svg+xml";
-    let is_binary = BINARY_KINDS.iter().any(|kind| media.starts_with(kind))
-        || BINARY.contains(&&*media)
-        || BINARY_ENDS.iter().any(|end| media.ends_with(end));
-    is_svg || !is_binary
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_surely_no_text_is_not_looked_through() {
-        let is = |said: &[&'static str]| {
-            let mut headers = HeaderMap::new();
-            for one in said {
-                headers.append(header::CONTENT_TYPE, HeaderValue::from_static(one));
-            }
-            is_text(&headers)
-        };
-        for text in [
-            &[][..],
-            &[""],
-            &["text/plain"],
-            &["application/yaml"],
-            &["application/jsonl"],
-            &["application/toml"],
-            &["application/json-seq"],
-            &["application/graphql"],
-            &["application/vnd.docker.distribution.manifest.v2+json"],
-            &["multipart/mixed; boundary=a"],
-            &["image/svg+xml"],
-            &["image/png", "text/plain"],
-            &["image/png", "image/png"],
-            &["nonsense"],
-        ] {
-            assert!(is(text), "{text:?}");
-        }
-        for binary in [
-            "image/png",
-            "Video/MP4; codecs=a",
-            "application/octet-stream",
-            "application/x-gzip",
-            "application/vnd.oci.image.layer.v1.tar+gzip",
-            "application/zip",
-        ] {
-            assert!(!is(&[binary]), "{binary}");
         }
     }
 }

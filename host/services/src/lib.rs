@@ -23,6 +23,7 @@ mod credential;
 mod environment;
 mod events;
 mod greeting;
+mod media;
 mod preset;
 mod proxy;
 mod request;

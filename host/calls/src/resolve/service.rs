@@ -47,9 +47,9 @@ impl ResolvedCall {
     }
 
     /// The same, with the body that was read of it.
-    pub(crate) fn with_body(mut self, body: &HeldRequest) -> Self {
+    pub(crate) fn with_body(mut self, held: &HeldRequest) -> Self {
         if let OutgoingRequest::Service(call) = self.request {
-            let call = call.holding(body);
+            let call = call.holding(held);
             self.arguments = call.digest();
             self.request = OutgoingRequest::Service(Box::new(call));
         }

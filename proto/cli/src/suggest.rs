@@ -32,7 +32,9 @@ pub fn sentence(text: &str) -> String {
 /// The word that is most like this one, if any is.
 #[must_use]
 pub fn closest<'k>(typed: &str, known: &[&'k str]) -> Option<&'k str> {
-    let like = known.iter().map(|name| (strsim::jaro_winkler(typed, name), *name)).filter(|(how, _)| *how > LIKE);
+    let typed = typed.to_lowercase();
+    let likeness = |name: &str| strsim::jaro_winkler(&typed, &name.to_lowercase());
+    let like = known.iter().map(|name| (likeness(name), *name)).filter(|(how, _)| *how > LIKE);
     like.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
 }
 
@@ -43,6 +45,7 @@ mod tests {
     #[test]
     fn a_word_that_is_like_one_is_suggested_and_otherwise_all_are_named() {
         assert_eq!(instead("wether", &["weather", "clock"], "-"), "; did you mean \"weather\"?");
+        assert_eq!(instead("GET_WEATHER", &["get_weather", "clock"], "-"), "; did you mean \"get_weather\"?");
         assert_eq!(instead("x", &["weather", "clo\u{1b}ck"], "-"), ": there are weather, clo\\u{1b}ck");
         assert_eq!(instead("x", &[], "there is none"), ": there is none");
         assert!(instead("x", &["name"; 11], "-").ends_with(", ..."));

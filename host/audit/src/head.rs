@@ -26,6 +26,8 @@ const KEY: &str = "key";
 pub(super) const HEADS: &str = "heads.jsonl";
 /// What comes before a public key's text.
 const SCHEME: &str = "ed25519:";
+/// Bytes of a public key.
+const ED25519_PUBLIC_KEY_LEN: usize = 32;
 /// Longest key file that is read, bytes.
 const MAX_KEY: u64 = 1024;
 
@@ -50,9 +52,8 @@ impl SignedHead {
     /// Whether the signature is that of its own key. Whose key that is, is another question.
     #[must_use]
     pub(crate) fn is_signed(&self) -> bool {
-        let key = self.key.strip_prefix(SCHEME).and_then(|key| URL_SAFE_NO_PAD.decode(key).ok());
         let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
-        key.zip(signature).is_some_and(|(key, signature)| {
+        key_bytes(&self.key).zip(signature).is_some_and(|(key, signature)| {
             UnparsedPublicKey::new(&ED25519, key).verify(&self.said(), &signature).is_ok()
         })
     }
@@ -60,6 +61,24 @@ impl SignedHead {
     fn said(&self) -> Vec<u8> {
         format!("footbridge head 1\n{}\n{}\n{}\n{}\n", self.chain, self.seq, self.hash, self.time).into_bytes()
     }
+}
+
+fn key_bytes(public: &str) -> Option<Vec<u8>> {
+    let bytes = URL_SAFE_NO_PAD.decode(public.strip_prefix(SCHEME)?).ok()?;
+    (bytes.len() == ED25519_PUBLIC_KEY_LEN).then_some(bytes)
+}
+
+/// A text that is no public key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is no public key: write it as heads have it, ed25519: and 43 characters")]
+pub struct NoPublicKey;
+
+/// Reads a public key as heads have it.
+///
+/// # Errors
+/// [`NoPublicKey`].
+pub fn parse_public_key(text: &str) -> Result<String, NoPublicKey> {
+    key_bytes(text).map(|_| text.to_owned()).ok_or(NoPublicKey)
 }
 
 /// The key that signs heads.

@@ -22,7 +22,7 @@ mod trail;
 mod volatile;
 mod writer;
 
-pub use head::{HeadKey, KeyError, SignedHead};
+pub use head::{HeadKey, KeyError, NoPublicKey, SignedHead, parse_public_key};
 pub use heads::{HeadSink, NotKept, lines_of};
 pub use journal::{ChainEnd, FileJournal, Journal, JournalError};
 pub use record::{ExchangeRecord, OutcomeRecord, Record, UsageRecord};

@@ -5,7 +5,8 @@
 //! it wrote: nothing was done on the strength of it, so the next turn cuts it off. A turn that cannot be had in time
 //! fails like a full disk does.
 //!
-//! The chain is the newest folder `one-shot-*` of the audit folder, and the lock `one-shot.lock` beside it.
+//! The chain is the newest folder `one-shot-TIME-RANDOM` of the audit folder, and the lock `one-shot.lock` beside it. A
+//! folder of another name, or with a chain of another name in it, was moved or copied there, and stays as it is.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -28,6 +29,7 @@ use crate::{
     journal::{ChainEnd, Journal, JournalError, begin, file_name},
     lock_file::LockFile,
     private_folder::make_private,
+    read::Lines,
 };
 use footbridge_core::digest::Digest;
 
@@ -194,12 +196,37 @@ fn newest(audit: &Path) -> io::Result<Option<String>> {
     let mut found = None;
     for entry in fs::read_dir(audit)? {
         let entry = entry?;
-        let name = entry.file_name().into_string().ok().filter(|name| name.starts_with(PREFIX));
-        if entry.file_type()?.is_dir() {
-            found = found.max(name);
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+            && is_of_ours(&name)
+            && found.as_ref().is_none_or(|found| *found < name)
+            && begins_as(&entry.path().join(file_name(1)), &name)
+        {
+            found = Some(name);
         }
     }
     Ok(found)
+}
+
+/// What comes behind the start of a chain's name: when it began, and a random text.
+const TIME: &str = "YYYYMMDDTHHMMSSZ";
+const RANDOM: usize = 8;
+
+fn is_of_ours(name: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX).and_then(|rest| rest.split_at_checked(TIME.len()));
+    rest.is_some_and(|(time, random)| time.ends_with('Z') && random.len() == 1 + RANDOM && random.starts_with('-'))
+}
+
+/// Whether the chain in a file has this name. One that says nothing, or what cannot be read, is not of another name: to
+/// begin anew behind it would hide that.
+fn begins_as(first_file: &Path, name: &str) -> bool {
+    #[derive(Deserialize)]
+    struct First {
+        genesis: String,
+    }
+    let first = Lines::open(first_file, 0).and_then(|mut lines| lines.next_line());
+    let first = first.ok().flatten().and_then(|line| serde_json::from_slice::<First>(&line.bytes).ok());
+    first.is_none_or(|first| first.genesis == name)
 }
 
 /// The number of a chain's last file.

@@ -76,9 +76,9 @@ struct WrittenRule {
     #[serde(default)]
     effects: Option<Words<Effect>>,
     #[serde(default)]
-    labels: BTreeMap<String, String>,
+    labels: Option<BTreeMap<String, String>>,
     #[serde(default)]
-    arguments: Vec<Value>,
+    arguments: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -243,11 +243,12 @@ impl Reader<'_> {
             mistakes.push(mistake);
             Kinds::ALL
         });
-        let labels = self.labels(&written.labels).unwrap_or_else(|found| {
+        mistakes.extend(self.empty(&written));
+        let labels = self.labels(written.labels.as_ref()).unwrap_or_else(|found| {
             mistakes.extend(found);
             BTreeMap::new()
         });
-        let conditions = self.conditions(written.decision, written.arguments);
+        let conditions = self.conditions(written.decision, written.arguments.unwrap_or_default());
         match conditions {
             Ok(conditions) if mistakes.is_empty() => {
                 let scope = Scope { kinds, servers, names, uris, methods, effects, labels };
@@ -273,7 +274,7 @@ impl Reader<'_> {
         narrow(rule.tool.is_some(), &[CallKind::Tool]);
         narrow(rule.prompt.is_some(), &[CallKind::Prompt, CallKind::Completion]);
         narrow(rule.uri.is_some(), &[CallKind::Resource, CallKind::Completion]);
-        narrow(!rule.arguments.is_empty(), &[CallKind::Tool, CallKind::Prompt]);
+        narrow(rule.arguments.is_some(), &[CallKind::Tool, CallKind::Prompt]);
         if let Some(words) = &rule.kind {
             narrow(true, &words.0);
         }
@@ -292,6 +293,15 @@ impl Reader<'_> {
         Ok(kinds)
     }
 
+    /// Conditions that ask for nothing: whoever wrote them, or made them of an empty list, meant some.
+    fn empty(&self, rule: &WrittenRule) -> Vec<Mistake> {
+        let arguments = rule.arguments.as_ref().is_some_and(Vec::is_empty).then_some("arguments");
+        let labels = rule.labels.as_ref().is_some_and(BTreeMap::is_empty).then_some("labels");
+        let wrong =
+            |key| self.below(&[key]).wrong(format!("{key} asks for nothing, so that every call has it: leave it out"));
+        arguments.into_iter().chain(labels).map(wrong).collect()
+    }
+
     fn globs(&self, patterns: &[String], of: Of) -> Result<Vec<Glob>, Vec<Mistake>> {
         let one = |pattern: &String| {
             let pattern = if of == Of::Text { pattern.clone() } else { checked_path(pattern)? };
@@ -303,9 +313,9 @@ impl Reader<'_> {
         if mistakes.is_empty() { Ok(good.into_iter().filter_map(Result::ok).collect()) } else { Err(mistakes) }
     }
 
-    fn labels(&self, written: &BTreeMap<String, String>) -> Result<BTreeMap<String, Glob>, Vec<Mistake>> {
+    fn labels(&self, written: Option<&BTreeMap<String, String>>) -> Result<BTreeMap<String, Glob>, Vec<Mistake>> {
         let (mut labels, mut mistakes) = (BTreeMap::new(), Vec::new());
-        for (key, pattern) in written {
+        for (key, pattern) in written.into_iter().flatten() {
             match Glob::new(pattern, Of::Text) {
                 Ok(glob) => drop(labels.insert(key.clone(), glob)),
                 Err(bad) => mistakes.push(self.below(&["labels", key]).wrong(bad.to_string())),

@@ -58,12 +58,14 @@ pub fn chains(audit: &Path) -> io::Result<Vec<ChainFolder>> {
     Ok(found.into_iter().map(|(_, chain)| chain).collect())
 }
 
-/// A chain by its name, or by the path of its folder.
+/// A chain by its name, or by the path of its folder, which has files of one.
 #[must_use]
 pub fn find(audit: &Path, named: &str) -> Option<ChainFolder> {
-    let path = if named.contains('/') { PathBuf::from(named) } else { audit.join(named) };
+    let is_path = named.contains('/');
+    let path = if is_path { PathBuf::from(named) } else { audit.join(named) };
     let name = path.file_name()?.to_str()?.to_owned();
-    path.is_dir().then_some(ChainFolder { name, path })
+    let found = path.is_dir().then_some(ChainFolder { name, path })?;
+    (!is_path || found.files().is_ok_and(|files| !files.is_empty())).then_some(found)
 }
 
 impl ChainFolder {
@@ -181,5 +183,13 @@ mod tests {
         let numbers: Vec<u32> = found[0].files().unwrap().into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [1, 2, 10]);
         assert!(chains(&audit.path().join("none")).unwrap().is_empty());
+        let named = |name: &str| find(audit.path(), name).map(|chain| chain.name);
+        assert_eq!(named("20260101T000000Z-a").as_deref(), Some("20260101T000000Z-a"));
+        let path = audit.path().join("20260101T000000Z-a");
+        assert_eq!(named(path.to_str().unwrap()).as_deref(), Some("20260101T000000Z-a"));
+        // Folders that are none, wherever they are.
+        for none in ["none", "..", "/", audit.path().to_str().unwrap()] {
+            assert_eq!(named(none), None, "{none}");
+        }
     }
 }

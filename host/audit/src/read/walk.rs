@@ -63,6 +63,8 @@ pub(super) struct Walk<'k> {
     awaits_head: bool,
     /// Those who began to write and did not say that they ended. Of most chains it is one.
     writers: u64,
+    /// Whether the last line says that one of them ended.
+    just_ended: bool,
     /// Intents without an outcome so far, and the numbers of their records.
     open: HashMap<String, u64>,
 }
@@ -83,6 +85,7 @@ impl<'k> Walk<'k> {
             torn: None,
             awaits_head: false,
             writers: 1,
+            just_ended: false,
             open: HashMap::new(),
         }
     }
@@ -172,6 +175,12 @@ impl<'k> Walk<'k> {
 
     fn first(&mut self, seen: &Seen, link: &Link) -> Result<(), ChainProblem> {
         match &link.genesis {
+            // A folder that was copied elsewhere may have any name there; one that heads are of has its own chain.
+            Some(id) if *id != self.folder && !self.known.of_chain(&self.folder).is_empty() => {
+                let what =
+                    format!("the chain {id:?} begins here, and there are signed heads of the one of this folder");
+                Err(seen.problem(ProblemKind::Changed, what))
+            }
             Some(id) if seen.seq == 1 && seen.prev.is_none() => {
                 self.report.chain.clone_from(id);
                 for head in self.known.of_chain(id) {
@@ -201,9 +210,12 @@ impl<'k> Walk<'k> {
         // What processes write in turn goes on with the next of them.
         let is_shared = self.report.chain.starts_with(shared::PREFIX);
         let goes_on = is_shared && matches!(link.r#type.as_str(), "started" | "rotated");
-        if self.report.ended && link.r#type != "head" && !goes_on {
+        // The head that is signed of the end comes with it.
+        let is_of_the_end = link.r#type == "head" && std::mem::take(&mut self.just_ended);
+        if self.report.ended && !is_of_the_end && !goes_on {
             return Err(seen.problem(ProblemKind::Inserted, "it stands behind the end"));
         }
+        self.just_ended = link.r#type == "ended";
         match link.r#type.as_str() {
             "started" if is_shared => self.writers += 1,
             "ended" => self.writers = self.writers.saturating_sub(1),
@@ -215,12 +227,8 @@ impl<'k> Walk<'k> {
 
     /// Compares a line with heads, its own and those from elsewhere. Whether there was one that covers it.
     fn compare(&mut self, seen: &Seen, link: &Link) -> Result<bool, ChainProblem> {
-        if let Some(head) = &link.head
-            && link.r#type == "head"
-        {
-            let before = self.last.as_ref();
-            let says = before.is_some_and(|last| head.seq == last.seq && head.hash == last.hash);
-            if !head.is_signed() || !self.known.is_trusted(&head.key) || head.chain != self.report.chain || !says {
+        if link.r#type == "head" {
+            if !link.head.as_ref().is_some_and(|head| self.holds(head)) {
                 let what = "the signed head in it does not hold for the record before it, or another key signed it";
                 return Err(seen.problem(ProblemKind::Forged, what));
             }
@@ -241,6 +249,12 @@ impl<'k> Walk<'k> {
         // A head is handed out once its own record is written; that of the first line alone has none.
         self.awaits_head = seen.seq > 1;
         Ok(true)
+    }
+
+    /// Whether a head is of the last line, and signed by a key that counts.
+    fn holds(&self, head: &SignedHead) -> bool {
+        let says = self.last.as_ref().is_some_and(|last| head.seq == last.seq && head.hash == last.hash);
+        says && head.chain == self.report.chain && self.known.is_trusted(&head.key) && head.is_signed()
     }
 
     /// A problem, unless one that was in doubt before it comes first.

@@ -76,6 +76,26 @@ fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
 }
 
 #[test]
+fn another_chain_in_a_folder_shows_where_heads_are_of_its_own() {
+    let chain = Chain::of(3, 1 << 20);
+    let (audit, real) = (chain.audit(), chain.chain());
+    // A second one of the same folder and key, and one that was made up.
+    let trail = Trail::start(Recorder::open(&audit, &AuditSettings::default()).unwrap(), AuditLimits::default());
+    trail.unwrap().close();
+    let other = crate::read::chains(&audit).unwrap().into_iter().find(|one| *one != real).unwrap();
+    let text = fs::read(other.path.join("000001.jsonl")).unwrap();
+    let made_up = br#"{"seq":1,"genesis":"x","time":"t","mono":1,"type":"started"}"#;
+    for text in [text.as_slice(), &[made_up.as_slice(), b"\n"].concat()] {
+        fs::write(real.path.join("000001.jsonl"), text).unwrap();
+        let problem = verify(&real, &chain.known()).unwrap().problem.unwrap();
+        assert_eq!((problem.kind, problem.seq), (ProblemKind::Changed, 1), "{problem:?}");
+    }
+    // A copy elsewhere may have any name.
+    let copy = crate::read::ChainFolder { name: "copy".to_owned(), path: other.path };
+    assert_eq!(verify(&copy, &chain.known()).unwrap().problem, None);
+}
+
+#[test]
 fn a_head_of_another_key_is_not_taken() {
     let (chain, other) = (Chain::of(2, 1 << 20), Chain::of(2, 1 << 20));
     let heads = chain.audit().join("heads.jsonl");

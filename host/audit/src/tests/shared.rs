@@ -101,6 +101,46 @@ fn what_is_changed_or_put_behind_the_end_is_named() {
     let behind =
         problem(format!("{lines}{{\"seq\":7,\"prev\":\"{prev}\",\"time\":\"t\",\"mono\":0,\"type\":\"limited\"}}\n"));
     assert_eq!((behind.kind, behind.seq), (ProblemKind::Inserted, 7), "{behind:?}");
+    // Of the end there is one head, and a head has to be one.
+    let head = |rest: &str| {
+        format!("{lines}{{\"seq\":7,\"prev\":\"{prev}\",\"time\":\"t\",\"mono\":0,\"type\":\"head\"{rest}}}\n")
+    };
+    assert_eq!(problem(head("")).kind, ProblemKind::Inserted);
+    let without_head: String = lines.lines().take(5).map(|line| format!("{line}\n")).collect();
+    let end = without_head.lines().last().unwrap();
+    let digest = footbridge_core::digest::digest_text(footbridge_core::digest::Digest::of(end));
+    let forged = problem(format!(
+        "{without_head}{{\"seq\":6,\"prev\":\"{digest}\",\"time\":\"t\",\"mono\":0,\"type\":\"head\"}}\n"
+    ));
+    assert_eq!((forged.kind, forged.seq), (ProblemKind::Forged, 6), "{forged:?}");
+}
+
+#[test]
+fn a_folder_that_was_moved_or_copied_is_not_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    starts(&audit, 1 << 20).close();
+    let first = chain(&audit);
+    let moved = audit.join(format!("{}.old", first.name));
+    fs::rename(&first.path, &moved).unwrap();
+    // A later name of the right kind, with the chain of another in it.
+    let copied = audit.join("one-shot-99991231T235959Z-aaaaaaaa");
+    fs::create_dir(&copied).unwrap();
+    fs::copy(moved.join("000001.jsonl"), copied.join("000001.jsonl")).unwrap();
+    let before = fs::read(moved.join("000001.jsonl")).unwrap();
+    starts(&audit, 1 << 20).close();
+    let all = chains(&audit).unwrap();
+    assert_eq!(all.len(), 3, "one that is begun: {all:?}");
+    for file in [moved, copied] {
+        assert_eq!(fs::read(file.join("000001.jsonl")).unwrap(), before, "{}", file.display());
+    }
+    let begun = all
+        .iter()
+        .find(|one| one.name != first.name && one.name.starts_with("one-shot-2") && !one.name.ends_with(".old"));
+    let report = verify(begun.unwrap(), &KnownHeads::of(&audit).unwrap()).unwrap();
+    assert!(report.is_good() && report.ended, "{report:?}");
+    starts(&audit, 1 << 20).close();
+    assert_eq!(chains(&audit).unwrap().len(), 3, "and gone on with");
 }
 
 #[test]

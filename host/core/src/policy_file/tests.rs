@@ -147,6 +147,8 @@ fn what_can_never_match_is_a_mistake() {
         (&["decision='allow'; arguments=[{at='/x',regex='(?=a)'}]"], 2, "look-around"),
         (&["decision='allow'; arguments=[{at='/x',regex='a('}]"], 2, "regex: \"a(\" is no regex: unclosed group"),
         (&["decision='allow'; arguments=[{at='/x',path='/a//b'}]"], 2, "never matches"),
+        (&["decision='allow'; arguments=[]"], 2, "arguments asks for nothing"),
+        (&["decision='allow'; labels={}"], 2, "labels asks for nothing"),
         (&["decision='allow'; id=''"], 2, "a rule's id"),
         (&["decision='allow'; tool='a'; id='x'", "decision='deny'; id='x'"], 4, "is called \"x\" too"),
     ] {

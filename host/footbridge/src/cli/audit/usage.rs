@@ -76,7 +76,7 @@ impl fmt::Display for By {
 }
 
 /// What is summed up of each outcome, by the names of its fields; requests come first.
-const SUMMED: [&str; 5] = ["tokens_in", "tokens_out", "tokens_cached", "sent", "received"];
+const SUMMED: [&str; 6] = ["tokens_in", "tokens_out", "tokens_cached", "tokens_estimated", "sent", "received"];
 
 /// The sums of one row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,7 +179,7 @@ mod tests {
     fn requests_and_tokens_are_summed_by_whatever_is_asked() {
         let outcomes = [
             r#"{"type":"outcome","time":"2026-11-22T23:59:59Z","status":200,"sent":5,"received":7,"model":"m","tokens_in":10,"tokens_out":2}"#,
-            r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":200,"sent":1,"received":1,"model":"m","tokens_in":1}"#,
+            r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":200,"sent":1,"received":1,"model":"m","tokens_in":1,"tokens_estimated":9}"#,
             r#"{"type":"outcome","time":"2026-11-23T00:00:00Z","status":502,"sent":1,"received":0}"#,
         ]
         .map(record);
@@ -196,7 +196,7 @@ mod tests {
         assert!(table.contains("svc m") && table.contains("svc -"), "{table}");
         let first: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
         let expected = json!({"service": "svc", "model": "m", "requests": 2, "tokens_in": 11, "tokens_out": 2,
-                              "tokens_cached": 0, "sent": 6, "received": 8});
+                              "tokens_cached": 0, "tokens_estimated": 9, "sent": 6, "received": 8});
         assert_eq!(first, expected);
         assert_eq!(summed(&["day"]).0.lines().count(), 3);
         let (table, _) = summed(&["label:team", "session", "label:none"]);

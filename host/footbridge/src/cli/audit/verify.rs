@@ -1,5 +1,7 @@
 //! `footbridge audit verify`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use clap::Args;
 use footbridge_proto::text::Escaped;
@@ -7,7 +9,10 @@ use serde_json::json;
 
 use super::{BAD, Place, in_store};
 use crate::{report, store::StoreKind};
-use footbridge_audit::read::{KnownHeads, Report, parse_heads, verify};
+use footbridge_audit::{
+    parse_public_key,
+    read::{KnownHeads, Report, parse_heads, verify},
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -29,7 +34,7 @@ pub(in crate::cli) struct VerifyArgs {
     #[arg(long = "head", value_name = "FILE|JSON")]
     heads: Vec<String>,
     /// A public key that may have signed heads, as `ed25519:...`: of a folder that was copied from elsewhere
-    #[arg(long = "key", value_name = "KEY")]
+    #[arg(long = "key", value_name = "KEY", value_parser = parse_public_key)]
     keys: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -78,7 +83,9 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         let found = verify(chain, &known).with_context(|| format!("cannot read {}", chain.path.display()))?;
         findings.reports.push(found);
     }
-    let is_there = |name: &str| findings.reports.iter().any(|found| found.chain == name || found.folder == name);
+    // Of a folder whose records are not of the chain that heads are of, that is said.
+    let is_it = |found: &Report, name: &str| found.chain == name || (found.folder == name && !found.is_good());
+    let is_there = |name: &str| findings.reports.iter().any(|found| is_it(found, name));
     let expected = known.chains().filter(|name| args.chain.is_none() || given_chains.iter().any(|given| given == name));
     let gone: Vec<String> = expected.filter(|name| !is_there(name)).map(str::to_owned).collect();
     findings
@@ -88,9 +95,21 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         let what = "a chain that you removed yourself: take its lines out of heads.jsonl, and run \"footbridge audit forget CHAIN\"";
         findings.notes.push(what.to_owned());
     }
+    findings.others.extend(twice(&findings.reports));
     findings.others.sort();
     report::out(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if findings.is_good() { 0 } else { BAD })
+}
+
+/// Chains that stand in more than one folder: what is read of all of them has their records twice.
+fn twice(reports: &[Report]) -> Vec<String> {
+    let mut folders = BTreeMap::<&str, Vec<&str>>::new();
+    for found in reports.iter().filter(|found| !found.chain.is_empty()) {
+        folders.entry(&found.chain).or_default().push(&found.folder);
+    }
+    let more = folders.into_iter().filter(|(_, folders)| folders.len() > 1);
+    more.map(|(chain, folders)| format!("the chain {chain} stands in several folders: {}", folders.join(", ")))
+        .collect()
 }
 
 fn read_heads(text: &str) -> anyhow::Result<Vec<footbridge_audit::SignedHead>> {

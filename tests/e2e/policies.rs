@@ -99,7 +99,9 @@ fn a_call_can_be_tried_before_any_session_has_the_policy() {
         assert!(ran.stdout.starts_with(says), "{words:?}: {ran:?}");
     }
     let json: Value = serde_json::from_str(&test(&["readonly", "--json", "demo", "list_notes"]).stdout).unwrap();
-    assert_eq!(json, json!({"decision": "allow", "policy": "readonly", "rule": "reads", "effects": ["read"]}));
+    let expected = json!({"decision": "allow", "policy": "readonly", "rule": "reads", "effects": ["read"],
+                          "definitionChanged": false});
+    assert_eq!(json, expected);
     test(&["careful", "nope", "x"]).fails(2, &["no server \"nope\" is configured; there are: demo"]);
     test(&["careful", "demo", "nope"]).fails(2, &["Tool \"nope\" not found", "add_note"]);
     test(&["careful", "demo", "add_note", "{\"text\":5}"]).fails(2, &["do not match the input schema"]);

@@ -1,6 +1,8 @@
 //! What a guest gets of a tool that is not what was pinned: nothing but that.
 
-use footbridge_tests::Host;
+use std::ffi::OsStr;
+
+use footbridge_tests::{Host, Running};
 use serde_json::{Value, json};
 
 use super::{Listing, calls, described, plain, refuses, shows, tool, with};
@@ -65,6 +67,30 @@ fn a_run_refuses_what_changed_since_the_one_before() {
     assert!(ran.stdout.contains("(unavailable") && !format!("{ran:?}").contains("ssh"), "{ran:?}");
     listing.becomes(&plain());
     assert_eq!(host.runs_script(call).well(), "called\n");
+}
+
+#[test]
+fn what_a_policy_would_decide_of_one_that_changed_is_that_it_is_refused() {
+    let listing = Listing::of(&plain());
+    let host = Host::with(&listing.server());
+    let policy = |words: &[&str]| {
+        let servers = host.servers_file();
+        let all = ["policy", words[0], "--config", servers.to_str().unwrap(), "--policy", "open"];
+        let all: Vec<&OsStr> = all.iter().chain(&words[1..]).map(OsStr::new).collect();
+        Running::start(&mut host.footbridge(&all)).ends()
+    };
+    assert!(policy(&["test", "x", "t"]).well().starts_with("allow\n"), "nothing is pinned by that");
+    let free = policy(&["egress"]).well();
+    assert!(free.contains("Without asking anyone it can call:\n  x\n    nudge:"), "{free}");
+    host.runs_script("tool-cli --exit-codes x t '{}'").well();
+    listing.becomes(&with(BAD));
+    let ran = policy(&["test", "x", "t"]);
+    assert!(ran.status == 1 && ran.stdout.starts_with("deny\nsince its definition is not what was pinned"), "{ran:?}");
+    assert_eq!(policy(&["test", "x", "nudge"]).status, 0);
+    let never = policy(&["egress"]).well();
+    let never = never.split_once("It can never call:").unwrap().1.to_owned();
+    assert!(never.contains("    t: ") && never.contains("not what was pinned") && !never.contains("nudge"), "{never}");
+    assert_eq!(host.runs_script("tool-cli --exit-codes x t '{}'").status, 5, "as they say");
 }
 
 #[test]

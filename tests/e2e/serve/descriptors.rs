@@ -19,14 +19,14 @@ fn it_says_once_that_nothing_can_be_accepted_and_once_that_it_goes_on() {
     let sockets = ["one", "two", "three"].map(|name| daemon.host.own_socket(name));
     let control = daemon.host.runtime().join("serve/control.sock");
     let waiting: Vec<_> = sockets.iter().chain([&control]).map(|path| UnixStream::connect(path).unwrap()).collect();
-    for _ in 0..2 {
-        daemon.process().stderr.shows("no new connection can be accepted");
+    for what in ["guests", "commands"] {
+        daemon.process().stderr.shows(&format!("raise the limit of open files (ulimit -n) what=\"{what}\""));
     }
     // They fail again and again meanwhile.
     thread::sleep(Duration::from_secs(1));
     prlimit(pid, Resource::Nofile, before).unwrap();
-    for _ in 0..2 {
-        daemon.process().stderr.shows("accepted again");
+    for what in ["guests", "commands"] {
+        daemon.process().stderr.shows(&format!("accepted again what=\"{what}\""));
     }
     assert!(guests.iter().all(|guest| guest.posts(LIST).status == 200));
     drop(waiting);

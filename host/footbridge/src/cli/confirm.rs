@@ -7,10 +7,18 @@ use std::{
     time::Duration,
 };
 
+use footbridge_processes::terminal::window;
 use nix::sys::termios::{FlushArg, tcflush};
 
 /// The longest answer that is read.
 const MAX_ANSWER: usize = 64;
+
+/// Rows for what is asked.
+const BELOW: usize = 2;
+
+/// The size of a terminal that does not say.
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
 
 /// How long nothing that is typed counts, once all of it is there.
 const UNHEARD: Duration = Duration::from_millis(500);
@@ -25,18 +33,79 @@ impl Asked {
         OpenOptions::new().read(true).write(true).open("/dev/tty").ok().map(Self)
     }
 
-    /// Shows a text, which must be escaped, and asks. Only this word, typed when they had the time to see what is asked,
-    /// is a yes.
+    /// How many columns their terminal has.
+    pub(super) fn columns(&self) -> u16 {
+        self.size().1
+    }
+
+    fn size(&self) -> (u16, u16) {
+        window::size(&self.0).unwrap_or((ROWS, COLUMNS))
+    }
+
+    /// Shows a text, which must be escaped, a screen at a time, and asks. Only this word, typed when they had the time to
+    /// see what is asked, is a yes; so is none that is typed before the last of it is on the screen.
     pub(super) fn agrees(&mut self, shown: &str, question: &str, word: &str) -> io::Result<bool> {
-        self.0.write_all(shown.as_bytes())?;
+        let pages = pages(shown, self.size());
+        let count = pages.len();
+        for (at, page) in pages.iter().enumerate() {
+            self.0.write_all(page.as_bytes())?;
+            if at + 1 < count {
+                let more = format!("-- {} of {count}: Enter shows more, anything else ends this -- ", at + 1);
+                if self.typed(&more)?.is_none_or(|typed| !typed.is_empty()) {
+                    return Ok(false);
+                }
+            }
+        }
         writeln!(self.0, "{question}")?;
+        let typed = self.typed(&format!("Type {word}: "))?;
+        Ok(typed.is_some_and(|typed| typed == word.as_bytes()))
+    }
+
+    /// What is typed behind this, up to the end of its line and without blanks around it. None where nothing comes any
+    /// more.
+    fn typed(&mut self, behind: &str) -> io::Result<Option<Vec<u8>>> {
         thread::sleep(UNHEARD);
         tcflush(&self.0, FlushArg::TCIFLUSH)?;
-        write!(self.0, "Type {word}: ")?;
+        write!(self.0, "{behind}")?;
         let (mut answer, mut byte) = (Vec::new(), [0]);
-        while self.0.read(&mut byte)? == 1 && byte != *b"\n" && answer.len() < MAX_ANSWER {
-            answer.extend(byte);
+        loop {
+            match self.0.read(&mut byte)? {
+                0 => return Ok(None),
+                _ if byte == *b"\n" || answer.len() == MAX_ANSWER => return Ok(Some(answer.trim_ascii().to_vec())),
+                _ => answer.extend(byte),
+            }
         }
-        Ok(answer.trim_ascii() == word.as_bytes())
+    }
+}
+
+/// A text in pieces that each have room on a screen of so many rows and columns, with what is asked below.
+fn pages(text: &str, (rows, columns): (u16, u16)) -> Vec<String> {
+    let (room, columns) = (usize::from(rows).saturating_sub(BELOW).max(1), usize::from(columns).max(1));
+    let (mut pages, mut taken) = (vec![String::new()], 0);
+    for line in text.split_inclusive('\n') {
+        let takes = line.trim_end_matches('\n').chars().count().div_ceil(columns).max(1);
+        if taken > 0 && taken + takes > room {
+            pages.push(String::new());
+            taken = 0;
+        }
+        taken += takes;
+        pages.iter_mut().last().into_iter().for_each(|page| page.push_str(line));
+    }
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_as_many_rows_as_there_is_room_for_and_none_is_lost() {
+        let text: String = (0..50).map(|at| format!("{at} {}\n", "x".repeat(at * 4))).collect();
+        let pages = pages(&text, (24, 80));
+        assert_eq!(pages.concat(), text);
+        let rows = |page: &String| page.lines().map(|line| line.len().div_ceil(80)).sum::<usize>();
+        assert!(pages.len() > 1 && pages.iter().all(|page| rows(page) <= 24 - BELOW), "{pages:#?}");
+        assert_eq!(super::pages("short\n", (24, 80)), ["short\n"]);
+        assert_eq!(super::pages(&text, (1, 1)).len(), 50, "a line is not cut");
     }
 }

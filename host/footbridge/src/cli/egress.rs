@@ -3,13 +3,17 @@
 
 mod requests;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
-use crate::catalogues::catalogues;
-use crate::{config::Config, report};
+use super::pinned::KnownPins;
+use crate::{
+    catalogues::catalogues,
+    config::{Config, folders::Folders},
+    report,
+};
 use footbridge_core::{
     catalogue::Offered,
     gate::{Decision, Effect, Effects, SessionRules, Subject},
@@ -43,10 +47,16 @@ struct Tool {
     name: String,
     effects: Effects,
     outlook: Vec<Decision>,
+    /// Whether it is not what was pinned.
+    is_changed: bool,
 }
 
 /// Looks at all servers that the policy does not hide.
-pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
+///
+/// # Errors
+/// When it cannot be known what was pinned.
+pub(super) async fn look(config: Config, rules: SessionRules) -> anyhow::Result<ReachReport> {
+    let pins = KnownPins::read(config.store, &Folders::of_this_user()?.state, None).await?;
     let remote =
         |spec: &footbridge_mcp::ServerSpec| matches!(spec.transport, TransportSpec::Http(_) | TransportSpec::Sse(_));
     let specs: Vec<(String, bool)> = config.servers.iter().map(|spec| (spec.name.to_string(), remote(spec))).collect();
@@ -57,22 +67,27 @@ pub(super) async fn look(config: Config, rules: SessionRules) -> ReachReport {
         hidden: specs.iter().map(|(name, _)| name).filter(|name| !rules.shows_server(name)).cloned().collect(),
         unknown: Vec::new(),
     };
-    for (name, offered) in catalogues(config, |spec| rules.shows_server(spec.name.as_str())).await {
-        let name = name.to_string();
+    for (server, offered) in catalogues(config, |spec| rules.shows_server(spec.name.as_str())).await {
+        let name = server.to_string();
         let remote = specs.iter().any(|(other, remote)| *other == name && *remote);
         match offered {
-            Ok(offered) => seen.servers.push(reached(&rules, name, remote, &offered)),
+            Ok(offered) => {
+                let mut reached = reached(&rules, name, remote, &offered);
+                reached.refuse(&pins.changed(&server, &offered));
+                seen.servers.push(reached);
+            }
             Err(why) => seen.unknown.push((name, why.to_string())),
         }
     }
-    seen
+    Ok(seen)
 }
 
 fn reached(rules: &SessionRules, name: String, remote: bool, offered: &Offered) -> ServerReach {
     let view = offered.entries().seen_by(rules, &name);
     let tools = view.tools().map(|tool| {
         let subject = rules.tool(&name, tool.name(), tool.effects());
-        Tool { name: tool.name().to_owned(), effects: subject.effects(), outlook: rules.outlook(&subject) }
+        let (name, outlook) = (tool.name().to_owned(), rules.outlook(&subject));
+        Tool { name, effects: subject.effects(), outlook, is_changed: false }
     });
     let uris = view.resources().map(|(uri, _)| uri).chain(view.templates().map(|(uri, _)| uri));
     let resources = together(rules, uris.map(|uri| Subject::resource(&name, uri)));
@@ -238,6 +253,13 @@ impl ReachReport {
 }
 
 impl ServerReach {
+    /// Calls of these tools are refused, whatever the policy says.
+    fn refuse(&mut self, changed: &BTreeSet<String>) {
+        for tool in self.tools.iter_mut().filter(|tool| changed.contains(&tool.name)) {
+            (tool.outlook, tool.is_changed) = (vec![Decision::Deny], true);
+        }
+    }
+
     fn lines(&self, which: CallOutlook) -> Vec<String> {
         let tools: Vec<&Tool> = self.tools.iter().filter(|tool| way(&tool.outlook) == which).collect();
         let others = [(&self.resources, "its resources"), (&self.prompts, "its prompts and their completions")];
@@ -251,7 +273,11 @@ impl ServerReach {
         }
         let place = if self.remote { " (over the network: what it is sent leaves this machine)" } else { "" };
         let mut lines = vec![format!("  {}{place}\n", Escaped(&self.name))];
-        lines.extend(tools.iter().map(|tool| format!("    {}: {}\n", Escaped(&tool.name), in_words(tool.effects))));
+        lines.extend(tools.iter().map(|tool| {
+            let changed =
+                if tool.is_changed { "; not what was pinned, and refused until that is accepted" } else { "" };
+            format!("    {}: {}{changed}\n", Escaped(&tool.name), in_words(tool.effects))
+        }));
         lines.extend(others.iter().map(|what| format!("    {what}\n")));
         lines
     }
@@ -261,7 +287,10 @@ impl ServerReach {
         let tools: Vec<Value> = self
             .tools
             .iter()
-            .map(|tool| json!({"name": tool.name, "effects": tool.effects.words(), "decisions": words(&tool.outlook)}))
+            .map(|tool| {
+                json!({"name": tool.name, "effects": tool.effects.words(), "decisions": words(&tool.outlook),
+                       "definitionChanged": tool.is_changed})
+            })
             .collect();
         json!({
             "name": self.name, "remote": self.remote, "tools": tools, "hiddenTools": self.hidden_tools,

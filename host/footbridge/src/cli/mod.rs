@@ -11,6 +11,7 @@ mod egress;
 mod known_tools;
 mod mcp_tool;
 mod one_shot;
+mod pinned;
 mod policy;
 mod run;
 mod serve;

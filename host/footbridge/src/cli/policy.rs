@@ -8,10 +8,12 @@ use serde_json::json;
 
 use clap::{Args, Subcommand};
 
-use super::{Files, NoConfiguration, WantedParts, egress, label, labels, load_config_of, say_what_is_left_out};
+use super::{
+    Files, NoConfiguration, WantedParts, egress, label, labels, load_config_of, pinned::KnownPins, say_what_is_left_out,
+};
 use crate::{
     catalogues::catalogues,
-    config::{Config, Writable, known, of_names},
+    config::{Config, Writable, folders::Folders, known, of_names},
     report,
 };
 use footbridge_calls::resolve::tested;
@@ -116,7 +118,7 @@ pub(super) fn main(command: PolicyCommand) -> anyhow::Result<i32> {
         }
         PolicyCommand::Egress { which } => {
             let (config, rules) = read(&which, WantedParts::servers())?;
-            let seen = runtime.block_on(egress::look(config, rules));
+            let seen = runtime.block_on(egress::look(config, rules))?;
             report::out(&if which.json { seen.json() } else { seen.text() })?;
             Ok(if seen.is_whole() { 0 } else { NO })
         }
@@ -178,6 +180,8 @@ enum Word {
     Hide,
     /// It is none of the requests that the service takes.
     NotTaken,
+    /// Its definition is not what was pinned.
+    Changed,
 }
 
 struct Answer {
@@ -188,7 +192,7 @@ struct Answer {
 
 impl Asked {
     async fn decide(self, config: Config, rules: &SessionRules) -> anyhow::Result<Answer> {
-        let depth = config.limits.calls.argument_depth;
+        let (depth, store) = (config.limits.calls.argument_depth, config.store);
         let names: Vec<&str> = config.servers.iter().map(|spec| spec.name.as_str()).collect();
         if !names.contains(&self.server.as_str()) {
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -222,6 +226,11 @@ impl Asked {
             let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
             NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
         })?;
+        let folders = Folders::of_this_user()?;
+        let pins = KnownPins::read(store, &folders.state, Some(&self.server)).await?;
+        if pins.changed(&server, &offered).contains(&self.tool) {
+            return Ok(Answer { decision: Word::Changed, rule: None, effects });
+        }
         let decided = rules.decide(&subject, &tested);
         let rule = decided.rule.map(|rule| rule.to_string());
         Ok(Answer { decision: Word::Decided(decided.decision), rule, effects })
@@ -233,14 +242,15 @@ impl Answer {
         let decision = match self.decision {
             Word::Decided(decision) => decision.as_str(),
             Word::Hide => "hide",
-            Word::NotTaken => Decision::Deny.as_str(),
+            Word::NotTaken | Word::Changed => Decision::Deny.as_str(),
         };
         let policy = rules.policy().name();
         let effects = self.effects.map(Effects::words);
         if json {
             return format!(
                 "{}\n",
-                json!({"decision": decision, "policy": policy, "rule": self.rule, "effects": effects})
+                json!({"decision": decision, "policy": policy, "rule": self.rule, "effects": effects,
+                       "definitionChanged": self.decision == Word::Changed})
             );
         }
         let mut text = format!("{decision}\n");
@@ -248,6 +258,11 @@ impl Answer {
             None if self.decision == Word::NotTaken => {
                 "since it is none of the requests that the service takes (its \"requests\", those of its preset where it has \
                  none, or [tunnels])\n"
+                    .to_owned()
+            }
+            None if self.decision == Word::Changed => {
+                "since its definition is not what was pinned, whatever the policy says: \"footbridge servers pins diff\" shows \
+                 how, and \"footbridge servers pins accept\" takes it\n"
                     .to_owned()
             }
             Some(rule) => format!("by rule \"{}\" of policy \"{policy}\"\n", Escaped(rule)),

@@ -30,6 +30,9 @@ use footbridge_calls::approval::{ApprovalId, ApprovalInfo, ApprovalShown};
 use footbridge_cli::typed::{self, BadTypedArguments};
 use footbridge_processes::{sys, terminal::window};
 
+/// Columns of what is no terminal.
+const UNKNOWN_COLUMNS: u16 = 80;
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
     /// Show the calls that wait for an answer
@@ -151,8 +154,10 @@ fn is_on_a_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-fn columns() -> Option<u16> {
-    window::size(std::io::stderr()).map(|(_, columns)| columns)
+/// Of whoever reads what is written. What goes elsewhere may be shown on a terminal later: a line that is wrapped there
+/// would have its rest where labels are.
+fn columns() -> u16 {
+    window::size(std::io::stdout()).map_or(UNKNOWN_COLUMNS, |(_, columns)| columns)
 }
 
 /// There is a person, and nothing to show it on.
@@ -170,7 +175,7 @@ struct NotConfirmed;
 /// Shows all of what would be allowed, and takes the word for it: what is allowed was on the screen.
 fn confirm(shown: &ApprovalShown) -> anyhow::Result<()> {
     let mut person = Asked::find().ok_or(NotShown)?;
-    let text = format!("{}\n", show::whole(shown, columns()));
+    let text = format!("{}\n", show::whole(shown, person.columns()));
     let agrees = person.agrees(&text, "Nothing was allowed yet.", "allow").context("cannot ask on the terminal")?;
     if agrees { Ok(()) } else { Err(NotConfirmed.into()) }
 }

@@ -34,13 +34,12 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
     found.iter().map(line).collect()
 }
 
-/// One in full, for a terminal of so many columns, or for none.
-pub(super) fn whole(shown: &ApprovalShown, columns: Option<u16>) -> String {
-    let columns = columns.map_or(usize::MAX, usize::from);
+/// One in full, for a terminal of so many columns.
+pub(super) fn whole(shown: &ApprovalShown, columns: u16) -> String {
     let lines = ApprovalLines::of(&shown.info, Some(&shown.arguments), !shown.info.is_answered_elsewhere);
     let elsewhere = shown.info.is_answered_elsewhere.then(|| ELSEWHERE.to_owned());
     let lines = lines.all().chain(&elsewhere);
-    lines.flat_map(|line| wrap(line, columns)).map(|line| format!("{line}\n")).collect()
+    lines.flat_map(|line| wrap(line, columns.into())).map(|line| format!("{line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -65,16 +64,14 @@ mod tests {
         let text = table(&[here, elsewhere.clone()]);
         let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
         assert_eq!(marked, [false, true], "{text}");
-        assert!(
-            whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, None).contains("in front of its run")
-        );
+        assert!(whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, 200).contains("in front of its run"));
     }
 
     #[test]
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
         let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
-        let text = [table(std::slice::from_ref(&one)), whole(&shown, None)].concat();
+        let text = [table(std::slice::from_ref(&one)), whole(&shown, 200)].concat();
         assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
         assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
         let line = json_lines(std::slice::from_ref(&shown)).unwrap();

@@ -12,6 +12,7 @@ const EVERY: Duration = Duration::from_secs(60);
 pub(super) struct Sparingly {
     said: Option<Instant>,
     count: u64,
+    why: String,
 }
 
 impl Sparingly {
@@ -23,6 +24,14 @@ impl Sparingly {
         }
         self.said = Some(now);
         Some(std::mem::take(&mut self.count))
+    }
+
+    /// The same of what has a reason: another one than the last is said at once.
+    pub(super) fn may_say_why(&mut self, why: &str, count: u64, now: Instant) -> Option<u64> {
+        if self.why != why {
+            (self.why, self.said) = (why.to_owned(), None);
+        }
+        self.may_say(count, now)
     }
 
     /// Where there is nothing more to say for now: the count of what was left out, if anything was.
@@ -43,5 +52,8 @@ mod tests {
         assert_eq!(sparingly.may_say(3, start + EVERY), Some(5));
         assert_eq!(sparingly.may_say(4, start + EVERY), None);
         assert_eq!((sparingly.rest(), sparingly.rest()), (Some(4), None));
+        assert_eq!(sparingly.may_say_why("full", 1, start + EVERY), Some(1), "why is news");
+        assert_eq!(sparingly.may_say_why("full", 2, start + EVERY), None);
+        assert_eq!(sparingly.may_say_why("gone", 1, start + EVERY), Some(3));
     }
 }

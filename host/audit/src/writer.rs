@@ -351,7 +351,7 @@ impl RecordWriter {
         let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
         let intents = count_intents(&entries);
         if let Err(error) = self.chain_writer.commit(&records, Some(self.open + intents)) {
-            if let Some(calls) = self.not_written.may_say(intents, Instant::now()) {
+            if let Some(calls) = self.not_written.may_say_why(&error.to_string(), intents, Instant::now()) {
                 tracing::error!(%error, calls, "calls are refused: they cannot be recorded");
             }
             return;

@@ -26,7 +26,10 @@ use std::{ffi::OsString, process};
 
 use footbridge_cli::{output, report::StepReport, result::NotPrinted};
 use footbridge_guest::{ClientSettings, sys};
-use footbridge_proto::vars;
+use footbridge_proto::{
+    text::{EscapedLines, SafeJson},
+    vars,
+};
 
 use crate::{args::Style, failure::Failure};
 
@@ -59,9 +62,9 @@ fn report(failure: &Failure, style: Style) {
         return;
     }
     let text = if style.json {
-        format!("{}\n", failure.to_json())
+        format!("{}\n", SafeJson(&failure.to_json().to_string()))
     } else {
-        format!("Error: {failure}\n{}", failure.details())
+        EscapedLines(&format!("Error: {failure}\n{}", failure.details())).to_string()
     };
     output::print_error(&without_token(text));
 }

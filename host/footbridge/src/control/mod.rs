@@ -48,7 +48,11 @@ pub(crate) fn in_folder(folder: &Path) -> PathBuf {
 pub(crate) fn all(runtime: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(runtime) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other?,
+        Err(error) => {
+            let what = format!("cannot see which harnesses run in {}: {error}", runtime.display());
+            return Err(io::Error::new(error.kind(), what));
+        }
+        Ok(entries) => entries,
     };
     let mut found = Vec::new();
     for entry in entries {

@@ -56,7 +56,7 @@ fn a_folder_that_is_a_link_or_that_others_can_write_to_is_refused_and_left_alone
         );
         assert_eq!(mode(&open), bits);
     }
-    assert!(matches!(FileJournal::create(&link), Err(JournalError::Folder(FolderError::Unsafe(path))) if path == link));
+    assert!(matches!(FileJournal::create(&link), Err(JournalError::Folder(FolderError::Link(path))) if path == link));
     let dangling = folder.path().join("dangling");
     symlink(folder.path().join("nowhere"), &dangling).unwrap();
     assert!(FileJournal::create(&dangling).is_err());

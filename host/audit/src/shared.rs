@@ -10,7 +10,7 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, BufRead as _, BufReader, Read as _},
     os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::Duration,
@@ -29,7 +29,6 @@ use crate::{
     journal::{ChainEnd, Journal, JournalError, begin, file_name},
     lock_file::LockFile,
     private_folder::make_private,
-    read::Lines,
 };
 use footbridge_core::digest::Digest;
 
@@ -224,8 +223,9 @@ fn begins_as(first_file: &Path, name: &str) -> bool {
     struct First {
         genesis: String,
     }
-    let first = Lines::open(first_file, 0).and_then(|mut lines| lines.next_line());
-    let first = first.ok().flatten().and_then(|line| serde_json::from_slice::<First>(&line.bytes).ok());
+    let mut line = Vec::new();
+    let read = File::open(first_file).and_then(|file| BufReader::new(file.take(TAIL)).read_until(b'\n', &mut line));
+    let first = read.ok().and_then(|_| serde_json::from_slice::<First>(&line).ok());
     first.is_none_or(|first| first.genesis == name)
 }
 

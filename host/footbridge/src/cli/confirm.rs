@@ -45,7 +45,8 @@ impl Asked {
     /// Shows a text, which must be escaped, a screen at a time, and asks. Only this word, typed when they had the time to
     /// see what is asked, is a yes; so is none that is typed before the last of it is on the screen.
     pub(super) fn agrees(&mut self, shown: &str, question: &str, word: &str) -> io::Result<bool> {
-        let pages = pages(shown, self.size());
+        let (rows, columns) = self.size();
+        let pages = pages(shown, rows, columns);
         let count = pages.len();
         for (at, page) in pages.iter().enumerate() {
             self.0.write_all(page.as_bytes())?;
@@ -79,7 +80,7 @@ impl Asked {
 }
 
 /// A text in pieces that each have room on a screen of so many rows and columns, with what is asked below.
-fn pages(text: &str, (rows, columns): (u16, u16)) -> Vec<String> {
+fn pages(text: &str, rows: u16, columns: u16) -> Vec<String> {
     let (room, columns) = (usize::from(rows).saturating_sub(BELOW).max(1), usize::from(columns).max(1));
     let (mut pages, mut taken) = (vec![String::new()], 0);
     for line in text.split_inclusive('\n') {
@@ -101,11 +102,11 @@ mod tests {
     #[test]
     fn a_page_has_as_many_rows_as_there_is_room_for_and_none_is_lost() {
         let text: String = (0..50).map(|at| format!("{at} {}\n", "x".repeat(at * 4))).collect();
-        let pages = pages(&text, (24, 80));
+        let pages = pages(&text, 24, 80);
         assert_eq!(pages.concat(), text);
         let rows = |page: &String| page.lines().map(|line| line.len().div_ceil(80)).sum::<usize>();
         assert!(pages.len() > 1 && pages.iter().all(|page| rows(page) <= 24 - BELOW), "{pages:#?}");
-        assert_eq!(super::pages("short\n", (24, 80)), ["short\n"]);
-        assert_eq!(super::pages(&text, (1, 1)).len(), 50, "a line is not cut");
+        assert_eq!(super::pages("short\n", 24, 80), ["short\n"]);
+        assert_eq!(super::pages(&text, 1, 1).len(), 50, "a line is not cut");
     }
 }

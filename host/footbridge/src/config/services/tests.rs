@@ -1,3 +1,5 @@
+//! What services as they are written become, and what is said of those that are wrong.
+
 use footbridge_core::service::RequestPath;
 
 use super::{meaning::PROXY, *};

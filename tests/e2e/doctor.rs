@@ -163,3 +163,27 @@ fn a_session_is_looked_at_from_both_sides() {
     assert!(of(&found, "port")["mend"].as_str().unwrap().contains("footbridge-relay --to"), "{found:#?}");
     assert!(!found.iter().any(|one| one.to_string().contains(&guest.token)));
 }
+
+#[test]
+fn a_daemon_that_cannot_record_is_not_well() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &[]);
+    let calls = || guest.calls("demo", "get_weather", json!({"city": "Bern"}));
+    assert!(calls()["result"].is_object());
+    let file = daemon.host.record_files().remove(0);
+    let away = file.with_extension("away");
+    fs::rename(&file, &away).unwrap();
+    assert!(calls()["error"].is_object());
+    let (ran, found) = doctor(&daemon.host, &["--no-start"]);
+    let record = of(&found, "record of the daemon");
+    assert!(
+        ran.status == 1 && record["found"].as_str().unwrap().contains("was removed, replaced or cut"),
+        "{found:#?}"
+    );
+    let listed = daemon.host.session(&["list"]);
+    assert!(listed.stderr.contains("warning: calls are refused, since the last record could not"), "{listed:?}");
+    fs::rename(&away, &file).unwrap();
+    assert!(calls()["result"].is_object());
+    let (ran, found) = doctor(&daemon.host, &["--no-start"]);
+    assert!(ran.status == 0 && !found.iter().any(|one| one["check"] == "record of the daemon"), "{found:#?}");
+}

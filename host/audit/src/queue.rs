@@ -41,6 +41,8 @@ pub(super) struct State {
     pub(super) limited: BTreeMap<(String, &'static str), u64>,
     /// Whether outcomes are waiting for a journal that refuses them.
     pub(super) stuck: bool,
+    /// Why the last write failed, until one does not.
+    pub(super) failure: Option<String>,
     pub(super) closed: bool,
     /// Whether the writer's thread has to hear of records that others write.
     pub(super) wants_news: bool,

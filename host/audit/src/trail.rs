@@ -77,6 +77,12 @@ impl Trail {
         self.writing.takes_more()
     }
 
+    /// Why the last record could not be written, if it could not.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.writing.failure()
+    }
+
     /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
     async fn durable(&self, queued: Option<oneshot::Receiver<()>>) -> bool {
         let Some(mut receiver) = queued else { return false };

@@ -76,6 +76,7 @@ impl Writer {
                 open: 0,
                 counted: Instant::now(),
                 stalled: None,
+                has_failed: false,
                 not_written: Sparingly::default(),
                 not_counted: Sparingly::default(),
                 no_head: Sparingly::default(),
@@ -147,6 +148,11 @@ impl Writing {
     /// Whether an intent would be queued.
     pub(super) fn takes_more(&self) -> bool {
         self.queue.takes_more()
+    }
+
+    /// Why the last write failed, if it did.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.queue.lock().failure.clone()
     }
 
     /// Writes what waits, where that is quick and nobody else is writing, and leaves it to the thread otherwise.
@@ -226,6 +232,8 @@ struct RecordWriter {
     counted: Instant,
     /// When a write that should have been quick was not.
     stalled: Option<Instant>,
+    /// Whether the last write failed.
+    has_failed: bool,
     /// What is wrong with the disk is wrong for each call: it is not said for each.
     not_written: Sparingly,
     not_counted: Sparingly,
@@ -302,6 +310,7 @@ impl RecordWriter {
             }
             let mut state = queue.lock();
             state.stuck = true;
+            state.failure = Some(error.to_string());
             state.refusable.clear();
             if state.closed && closing.get_or_insert_with(Instant::now).elapsed() > LAST_CHANCE {
                 tracing::error!(records, "the harness ends and cannot record what happened");
@@ -310,7 +319,8 @@ impl RecordWriter {
             drop(queue.changed.wait_timeout(state, RETRY));
         }
         if failed {
-            queue.lock().stuck = false;
+            let mut state = queue.lock();
+            (state.stuck, state.failure) = (false, None);
         }
         true
     }
@@ -351,10 +361,15 @@ impl RecordWriter {
         let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
         let intents = count_intents(&entries);
         if let Err(error) = self.chain_writer.commit(&records, Some(self.open + intents)) {
+            self.has_failed = true;
+            queue.lock().failure = Some(error.to_string());
             if let Some(calls) = self.not_written.may_say_why(&error.to_string(), intents, Instant::now()) {
                 tracing::error!(%error, calls, "calls are refused: they cannot be recorded");
             }
             return;
+        }
+        if std::mem::take(&mut self.has_failed) {
+            queue.lock().failure = None;
         }
         if let Some(calls) = self.not_written.rest() {
             tracing::warn!(calls, "records can be written again; these calls were refused meanwhile");

@@ -11,6 +11,7 @@ use footbridge_proto::json::{self, MAX_RESULT_DEPTH};
 
 use footbridge_core::{budget::Budget, limits::CallLimits, names::ServerName, redact::Redactor};
 use futures::FutureExt as _;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::{
     sync::{Semaphore, mpsc},
@@ -264,13 +265,42 @@ impl Executed {
 /// A result that readers take alike, without the values of secrets.
 fn look_over(result: RawResult, server: &ServerName, redactor: &Redactor) -> Result<RawResult, Outcome> {
     if let Err(why) = json::check_result(result.text.get(), MAX_RESULT_DEPTH) {
-        let message = format!(
-            "The result of server \"{server}\" is refused: {why}. The call was made; do not repeat it blindly, ask for \
-             less or tell whoever wrote the server"
-        );
-        return Err(Outcome::ServerError { code: INTERNAL_ERROR, message });
+        return Err(refused(server, why));
     }
+    shape(&result).map_err(|why| refused(server, why))?;
     scrubbed(redactor, result).map_err(Outcome::Unknown)
+}
+
+fn refused(server: &ServerName, why: impl fmt::Display) -> Outcome {
+    let message = format!(
+        "The result of server \"{server}\" is refused: {why}. The call was made; do not repeat it blindly, ask for less or \
+         tell whoever wrote the server"
+    );
+    Outcome::ServerError { code: INTERNAL_ERROR, message }
+}
+
+/// Whether a result has what everybody reads of a tool's (`CallToolResult` of MCP) as it has to be: some would take another
+/// for a success, and others for no answer. One that leaves members out, or says null, is understood alike; results of
+/// other requests have no such members.
+fn shape(result: &RawResult) -> Result<(), &'static str> {
+    #[derive(Deserialize)]
+    struct Read<'r> {
+        #[serde(borrow)]
+        content: Option<&'r RawValue>,
+        #[serde(borrow, rename = "isError")]
+        is_error: Option<&'r RawValue>,
+    }
+    // What is no object, or has a name twice, is refused for that.
+    let Ok(read) = serde_json::from_str::<Read<'_>>(result.text.get()) else { return Ok(()) };
+    let is_object = |item: &&RawValue| item.get().starts_with('{');
+    let items = read.content.map(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()));
+    if items.is_some_and(|items| !items.is_ok_and(|items| items.iter().all(is_object))) {
+        return Err("its \"content\" is no list of objects");
+    }
+    match read.is_error.map(RawValue::get) {
+        None | Some("true" | "false") => Ok(()),
+        Some(_) => Err("its \"isError\" is neither true nor false"),
+    }
 }
 
 /// A result without the values of secrets. One that was a number leaves no JSON, and then there is no result.

@@ -256,6 +256,11 @@ impl Harness {
         &self.approvals
     }
 
+    /// Why the last record could not be written, if it could not.
+    pub(crate) fn record_failed(&self) -> Option<String> {
+        self.audit.failure()
+    }
+
     /// What commands may look at and restart.
     pub(crate) fn overseen(&self) -> Overseen {
         Overseen { servers: self.servers.clone(), pins: self.pins.clone(), audit: self.audit.clone() }

@@ -123,16 +123,17 @@ impl Opening<'_> {
         let service = match served {
             Ok(service) => service,
             // Where its output ended, so did the program, most likely; that says more. One that is not spoken to any more
-            // may end by that.
+            // may end by that, and is asked in the older way next, unless this was it: then what it said counts.
             Err(error) => {
                 writer.close().await;
-                return match tokio::time::timeout(START_GRACE, process.wait()).await {
-                    Ok(how) => {
-                        last_words(&drained).await;
-                        Err(StartError::Ended(how))
-                    }
-                    Err(_) => Err(StartError::of_handshake(error)),
-                };
+                let ended = tokio::time::timeout(START_GRACE, process.wait()).await;
+                if ended.is_ok() {
+                    last_words(&drained).await;
+                }
+                return Err(match ended {
+                    Ok(how) if choice == ProtocolChoice::Auto || is_of_transport(&error) => StartError::Ended(how),
+                    _ => StartError::of_handshake(error),
+                });
             }
         };
         let broken = writer.broken().clone();
@@ -237,6 +238,11 @@ fn reconnects() -> ExponentialBackoff {
     backoff.base_duration = STREAM_PAUSE;
     backoff.max_delay = Some(Duration::from_secs(30));
     backoff
+}
+
+/// Whether there was nobody to speak to, in place of what was said.
+fn is_of_transport(error: &ClientInitializeError) -> bool {
+    matches!(error, ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })
 }
 
 /// Waits a moment for what a program that ended wrote to standard error last.

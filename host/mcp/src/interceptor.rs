@@ -214,7 +214,7 @@ impl Interceptor {
         let text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) => {
-                self.ignored.ignore("a message that is not UTF-8", error.as_bytes());
+                self.unread("a message that is not UTF-8", error.as_bytes(), out);
                 return Kind::Other;
             }
         };
@@ -336,14 +336,19 @@ impl Interceptor {
     }
 
     fn broken(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
-        self.ignored.ignore("a message that is not JSON-RPC", text.as_bytes());
+        self.unread("a message that is not JSON-RPC", text.as_bytes(), out);
+        Kind::Other
+    }
+
+    /// Takes note of what cannot be read. Where it has the id of a request, it was meant to be its answer.
+    fn unread(&self, what: &'static str, bytes: &[u8], out: &mut VecDeque<ServerJsonRpcMessage>) {
+        self.ignored.ignore(what, bytes);
         let mut search = IdSearch::default();
-        search.feed(text.as_bytes());
+        search.feed(bytes);
         match search.id() {
-            Some(id) if text.trim_start().starts_with('{') => self.fail(id, Answer::Unusable, out),
+            Some(id) if bytes.trim_ascii_start().starts_with(b"{") => self.fail(id, Answer::Unusable, out),
             _ => {}
         }
-        Kind::Other
     }
 
     fn fail(&self, id: i64, answer: Answer, out: &mut VecDeque<ServerJsonRpcMessage>) {

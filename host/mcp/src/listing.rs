@@ -281,7 +281,11 @@ impl<'de> Visitor<'de> for PageVisitor<'_> {
                 map.next_value_seed(Entries { listed: self.listed, kind: self.kind, limits: self.limits })?;
             } else if name == "nextCursor" {
                 let raw = map.next_value::<&'de RawValue>()?;
-                next = serde_json::from_str::<String>(raw.get()).ok().filter(|cursor| !cursor.is_empty());
+                let cursor = serde_json::from_str::<Option<String>>(raw.get());
+                if cursor.is_err() {
+                    self.listed.cut(self.kind, &"its cursor is no text");
+                }
+                next = cursor.ok().flatten().filter(|cursor| !cursor.is_empty());
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

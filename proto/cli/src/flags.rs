@@ -460,6 +460,13 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
+/// A name that somebody else chose, as it is typed in a shell: no part of it is more than a name.
+#[must_use]
+pub fn typed_name(name: &str) -> String {
+    let word = quoted(&Escaped(name).to_string());
+    if name.starts_with('-') { format!("-- {word}") } else { word }
+}
+
 fn is_integer(typed: &str) -> bool {
     let digits = typed.strip_prefix('-').unwrap_or(typed);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'))

@@ -154,6 +154,9 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        // What a server calls a tool stays a name when it is typed.
+        let typed = ["get_weather", "a;$(id)", "--help"].map(crate::flags::typed_name);
+        assert_eq!(typed, ["get_weather", "'a;$(id)'", "-- --help"]);
         let none: ToolDescription = serde_json::from_value(json!({"name": "t"})).unwrap();
         let text = explained(&none, &ToolFlags::default(), "x");
         assert!(text.contains("It takes no arguments") && text.contains("\n  x '{}'\n"), "{text}");

@@ -18,6 +18,7 @@ use crate::{
         FoundToolList, FoundToolSummary, FullTools, ListedServers, ListedTools, PromptArgumentSummary, PromptSummary,
         ResourceSummary, ToolDescription,
     },
+    flags::typed_name,
     layout,
     signature::{arguments, first_sentence, signature},
 };
@@ -146,7 +147,7 @@ pub fn tool(server: &str, name: &str, tool: &ToolDescription, command: &str) -> 
             let _ = writeln!(out, "  {}: {}", Escaped(key), SafeJson(&value.to_string()));
         }
     }
-    let (server, name) = (Escaped(server), Escaped(name));
+    let (server, name) = (typed_name(server), typed_name(name));
     let _ = writeln!(out, "\nUse: {command} {server} {name} '{{\"key\":\"value\"}}' to call");
     out
 }

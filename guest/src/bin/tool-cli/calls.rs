@@ -2,7 +2,7 @@
 
 use footbridge_cli::{
     arguments::merged,
-    flags::{ToolFlags, ToolWord},
+    flags::{ToolFlags, ToolWord, typed_name},
     help, layout, output,
     suggest::instead,
     typed,
@@ -31,7 +31,7 @@ use crate::{
 pub(crate) fn arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
     let (server, tool) = (call.server.clone(), call.tool.clone());
     let is_word = call.json.as_deref().is_some_and(|json| json.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let help = format!("tool-cli {} {} --help", Escaped(&server), Escaped(&tool));
+    let help = format!("tool-cli {} {} --help", typed_name(&server), typed_name(&tool));
     let read = typed_arguments(asked, call, help, |asked| Ok(flags(&described(asked, &server, &tool)?.1)));
     match read {
         // Who types a word there may mean something else by those before it: whether they are names says more.
@@ -76,7 +76,7 @@ fn typed_arguments(
 /// The arguments of a prompt, which are texts.
 pub(crate) fn prompt_arguments(asked: &mut Asked, call: TypedCall) -> Result<Box<RawValue>, Failure> {
     let (server, prompt) = (call.server.clone(), call.tool.clone());
-    let help = format!("tool-cli prompt list {}", Escaped(&server));
+    let help = format!("tool-cli prompt list {}", typed_name(&server));
     typed_arguments(asked, call, help, |asked| {
         let (_, list) = asked.get::<ListedPrompts>(method::LIST_PROMPTS, &json!({ "server": server }))?;
         let known: Vec<String> = list.prompts.iter().map(|prompt| prompt.name.clone()).collect();
@@ -104,7 +104,7 @@ fn flags(tool: &ToolDescription) -> ToolFlags {
 /// Says how to call a tool.
 pub(crate) fn explain(asked: &mut Asked, server: &str, tool: &str) -> Result<(), Failure> {
     let (_, full) = described(asked, server, tool)?;
-    let command = format!("tool-cli {} {}", Escaped(server), Escaped(tool));
+    let command = format!("tool-cli {} {}", typed_name(server), typed_name(tool));
     Ok(output::print(&help::explained(&full, &flags(&full), &command))?)
 }
 

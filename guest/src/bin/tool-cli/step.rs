@@ -9,6 +9,7 @@ use std::{
 
 use footbridge_cli::{
     destination::Destination,
+    flags::typed_name,
     layout, output,
     render::{Format, Rendered, Shape},
     report::StepReport,
@@ -304,7 +305,7 @@ fn describe(asked: &mut Asked, server: &str, tool: &str, style: Style) -> Result
         if is_needed {
             String::new()
         } else {
-            format!("Call it: {COMMAND} {} {} '{{}}'\n", Escaped(server), Escaped(tool))
+            format!("Call it: {COMMAND} {} {} '{{}}'\n", typed_name(server), typed_name(tool))
         }
     };
     if style.agent && !style.json {

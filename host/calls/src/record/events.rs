@@ -66,6 +66,12 @@ impl Audit {
         self.trail.takes_records()
     }
 
+    /// Why the last record could not be written, if it could not: nothing that has to be recorded happens then.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.trail.failure()
+    }
+
     /// Records a step of an approval's life. Not waited for: nothing is admitted before it is written.
     pub(crate) fn approval_step(&self, step: ApprovalStep) {
         self.trail.keep(Line::Approval(step.line(&self.redaction)).record());

@@ -268,12 +268,22 @@ async fn what_readers_take_differently_is_an_error_of_the_provider() {
         (r#"{"contents":[{"text":"a","t\u0065xt":"b"}]}"#, "twice"),
         (deep, "deeper than 128"),
         (large, "twice"),
+        (r#"{"content":{"type":"text","text":"a"}}"#, "\"content\" is no list"),
+        (r#"{"content":["a"]}"#, "\"content\" is no list of objects"),
+        (r#"{"content":[],"isError":"true"}"#, "\"isError\" is neither"),
     ] {
         let outcome = read(odd).await;
         let Outcome::ServerError { code: -32603, message } = &outcome else { panic!("{outcome:?}") };
         assert!(message.contains(why) && message.contains("\"x\""), "{message}");
     }
-    assert!(matches!(read(r#"{"contents":[{"text":"\ud800"}]}"#).await, Outcome::Result(_)));
+    for fine in [
+        r#"{"contents":[{"text":"\ud800"}]}"#,
+        r#"{"content":[{"type":"hologram"}],"isError":true}"#,
+        r#"{"content":null,"isError":null}"#,
+        r#"{"foo":1}"#,
+    ] {
+        assert!(matches!(read(fine).await, Outcome::Result(_)), "{fine}");
+    }
 }
 
 #[tokio::test]

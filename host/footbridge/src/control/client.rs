@@ -119,6 +119,7 @@ impl ControlClient {
             protocol: PROTOCOL,
             pid: 0,
             reload_failed: None,
+            record_failed: None,
         };
         let mut client = Self { stream: BufReader::new(stream), path: path.to_owned(), patience, harness: nobody };
         let hello = Hello { version: env!("CARGO_PKG_VERSION").to_owned() };

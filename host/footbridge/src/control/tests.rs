@@ -44,6 +44,7 @@ impl Handler for Fake {
                 protocol: PROTOCOL,
                 pid: 1,
                 reload_failed: None,
+                record_failed: None,
             }),
             ControlRequest::RotateSession(RotateSession { name }) => sent(Created {
                 name,

@@ -130,6 +130,9 @@ pub(crate) struct HarnessInfo {
     /// Why its configuration is not what the files say: they were read again, and had a mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reload_failed: Option<ReloadFailed>,
+    /// Why its last record could not be written: no call is made until one can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) record_failed: Option<String>,
 }
 
 impl HarnessInfo {
@@ -137,7 +140,8 @@ impl HarnessInfo {
     #[must_use]
     pub(crate) fn this(harness: &str) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { harness: harness.to_owned(), version, protocol: PROTOCOL, pid: std::process::id(), reload_failed: None }
+        let (harness, protocol, pid) = (harness.to_owned(), PROTOCOL, std::process::id());
+        Self { harness, version, protocol, pid, reload_failed: None, record_failed: None }
     }
 }
 

@@ -47,7 +47,8 @@ impl Handler for Sessions {
         };
         match request {
             ControlRequest::Hello(_) => {
-                sent(HarnessInfo { reload_failed: self.0.reloader.failed(), ..HarnessInfo::this("serve") })
+                let (reload_failed, record_failed) = (self.0.reloader.failed(), self.harness().record_failed());
+                sent(HarnessInfo { reload_failed, record_failed, ..HarnessInfo::this("serve") })
             }
             ControlRequest::ReloadConfig(_) => {
                 let stop = CancellationToken::new();

@@ -120,10 +120,12 @@ async fn rubbish_between_answers_disturbs_nobody_and_is_counted() {
 
 #[tokio::test]
 async fn an_unusable_answer_is_told_at_once() {
-    let servers = Stage::of("broken-json").ready().await;
-    let outcome = tokio::time::timeout(LONG, echo(&servers)).await.unwrap();
-    assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{outcome:?}");
-    servers.shutdown().await;
+    for mode in ["broken-json", "not-utf-8"] {
+        let servers = Stage::of(mode).ready().await;
+        let outcome = tokio::time::timeout(LONG, echo(&servers)).await.unwrap();
+        assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{mode}: {outcome:?}");
+        servers.shutdown().await;
+    }
 }
 
 #[tokio::test]

@@ -30,6 +30,10 @@ async fn endless_and_looping_pages_end() {
     assert_eq!(names(&catalogue(&servers).await), ["first", "second"]);
     assert!(report(&servers).left_out_reasons[0].contains("came back"));
     servers.shutdown().await;
+    let servers = Stage::of("number-as-cursor").ready().await;
+    assert_eq!(names(&catalogue(&servers).await), ["first"]);
+    assert!(report(&servers).left_out_reasons[0].contains("its cursor is no text"));
+    servers.shutdown().await;
 }
 
 #[tokio::test]

@@ -16,6 +16,16 @@ async fn a_server_that_does_not_start_says_why_while_its_neighbour_answers() {
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_the_handshake_says_why() {
+    let servers = Stage::of("refuses-handshake").start();
+    let why = unavailable(&servers).await;
+    assert!(why.contains("does not speak the protocol"), "{why}");
+    let detail = report(&servers).last_error.unwrap();
+    assert!(detail.contains("no licence for this") && !detail.contains("ended"), "{detail}");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_missing_program_is_named_to_the_operator_only() {
     let mut spec = stdio("x", &[]);
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {

@@ -56,6 +56,10 @@ pub(crate) fn answer(
         "broken-json" => {
             wire.raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[").as_bytes())?
         }
+        "not-utf-8" => {
+            let before = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"text\":\"");
+            wire.raw(&[before.as_bytes(), b"\xff\xfe\"}]}}"].concat())?
+        }
         "not-an-object" => wire.result(id, &json!([1, 2]))?,
         "list-changed" => {
             GROWN.fetch_add(1, Ordering::Relaxed);

@@ -49,6 +49,7 @@ pub(crate) fn answer(mode: &Mode, message: &Value, wire: &Wire) -> io::Result<()
             let number: usize = cursor.parse().unwrap_or(0);
             json!({"tools": [tool(&format!("t{number}"))], "nextCursor": (number + 1).to_string()})
         }
+        "number-as-cursor" => json!({"tools": [tool("first")], "nextCursor": 2}),
         "looping-cursor" if cursor.is_empty() => json!({"tools": [tool("first")], "nextCursor": "again"}),
         "looping-cursor" => json!({"tools": [tool("second")], "nextCursor": "again"}),
         "tiny-entries" => json!({"tools": vec![0; mode.number(100_000)]}),

@@ -24,12 +24,13 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 49] = [
+const MODES: [(&str, &str); 52] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
     ("never-initializes", "reads and never answers"),
     ("exits-at-start", "ends with status 3 before it answers"),
+    ("refuses-handshake", "answers the handshake with an error, and ends with its input"),
     ("exits-after-initialize", "ends once it has answered the handshake"),
     ("exits-mid-call", "ends when a tool is called"),
     ("grandchild-holds-stdout", "ends when a tool is called, and leaves a process that holds its output"),
@@ -46,6 +47,7 @@ const MODES: [(&str, &str); 49] = [
     ("duplicate-tools", "lists one name twice"),
     ("endless-pages", "each page has a next one"),
     ("looping-cursor", "the second page leads back to itself"),
+    ("number-as-cursor", "says that there is a second page, by a number"),
     ("tiny-entries", "a page of ARGUMENT entries that are no tools"),
     ("wrong-id", "answers a call with an id that nobody used"),
     ("text-id", "answers with the id as text"),
@@ -56,6 +58,7 @@ const MODES: [(&str, &str); 49] = [
     ("never-answers-call", "takes a call and is silent"),
     ("never-reads", "answers the handshake and the listing, then reads no more"),
     ("broken-json", "answers a call with an object that is cut off"),
+    ("not-utf-8", "answers a call with bytes that are no UTF-8"),
     ("not-an-object", "answers a call with a list"),
     ("list-changed", "the tool grow adds a tool and says so"),
     (
@@ -154,6 +157,9 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
             continue;
         }
         match message["method"].as_str() {
+            Some("initialize") if mode.is("refuses-handshake") => {
+                wire.error(&message["id"], -32602, "no licence for this")?;
+            }
             Some("initialize") => {
                 wire.result(&message["id"], &initialize_result(&message, mode))?;
                 if mode.is("exits-after-initialize") {

@@ -47,6 +47,12 @@ pub(super) fn look(folders: &Folders, name: Option<&SessionName>) -> Vec<Finding
         Some(failed) => Finding::problem("daemon", failed.to_string())
             .mend("footbridge config check, then footbridge config reload"),
     }];
+    if let Some(why) = &client.harness.record_failed {
+        let problem = Finding::problem("record of the daemon", format!("the last one could not be written: {why}"));
+        all.push(
+            problem.means("no call is made until one can").mend("footbridge audit verify, and a look at the disk"),
+        );
+    }
     let Some(name) = name else { return all };
     match client.call(&ShowSession { name: name.to_string() }) {
         Ok(session) => {

@@ -15,7 +15,11 @@ use crate::{
     oneshot::failure::OneShotFailure,
 };
 use clap::CommandFactory as _;
-use footbridge_cli::{answers::ToolDescription, flags::ToolFlags, help, layout, output};
+use footbridge_cli::{
+    answers::ToolDescription,
+    flags::{ToolFlags, typed_name},
+    help, layout, output,
+};
 
 /// Column width of a tool's name.
 const WIDTH: usize = 36;
@@ -112,8 +116,8 @@ fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFla
     let description = shown.as_ref().and_then(|shown| shown.description.as_deref()).unwrap_or(NO_DESCRIPTION);
     let name = Escaped(&named.name()).to_string();
     let mut out = format!("{name}\n\n{}\n\n", EscapedLines(cut(description.trim(), LONG).as_str()));
-    let via = from.option();
-    out.push_str(&format!("Usage: {NAME}{via} {name} [ARGUMENTS] [OPTIONS]\n\n"));
+    let (via, typed) = (from.option(), typed_name(&named.name()));
+    out.push_str(&format!("Usage: {NAME}{via} {typed} [ARGUMENTS] [OPTIONS]\n\n"));
     let mut command = command(&named.name(), flags).help_template("{all-args}");
     out.push_str(command.render_help().to_string().trim_end());
     if !flags.in_json.is_empty() {
@@ -129,7 +133,7 @@ fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFla
         let _ = layout::write_indented(raw, &mut schema);
     }
     out.push_str(&format!("\n\nInput schema:\n{}\n", EscapedLines(&cut(&schema, MOST_SCHEMA))));
-    let example = format!("{NAME}{via} {name} {}", flags.example(&["--json"]));
+    let example = format!("{NAME}{via} {typed} {}", flags.example(&["--json"]));
     out.push_str(&format!("\nExample:\n  {}\n", example.trim_end()));
     if let Ok(tool) = serde_json::from_str::<ToolDescription>(definition.get()) {
         out.push_str(&help::of_result(&tool));

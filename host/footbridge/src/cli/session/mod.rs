@@ -226,11 +226,17 @@ pub(super) fn connect(socket: &Path) -> anyhow::Result<ControlClient> {
     Ok(client)
 }
 
-/// As [`connect`], and says where the daemon could not read its configuration again.
+/// As [`connect`], and says where the daemon could not read its configuration again, or cannot record calls.
 fn connect_and_warn(socket: &Path) -> anyhow::Result<ControlClient> {
     let client = connect(socket)?;
     if let Some(failed) = &client.harness.reload_failed {
         report::note(&Escaped(&format!("warning: {failed}")).to_string());
+    }
+    if let Some(why) = &client.harness.record_failed {
+        report::note(
+            &Escaped(&format!("warning: calls are refused, since the last record could not be written: {why}"))
+                .to_string(),
+        );
     }
     Ok(client)
 }

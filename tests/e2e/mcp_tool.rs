@@ -66,7 +66,7 @@ fn help_lists_all_tools_by_untouched_names_and_one_in_full() {
         "--json-file <FILE>",
         "Input schema:",
         "\"$defs\"",
-        "Example:\n  mcp-tool odd name__Say-It.now_v2 --city text",
+        "Example:\n  mcp-tool 'odd name__Say-It.now_v2' --city text",
         "--refresh asks again",
     ] {
         assert!(one.contains(part), "{part}: {one}");
@@ -253,7 +253,7 @@ fn by_way_of_a_session_it_knows_what_that_sees_and_reads_and_starts_nothing_here
     assert_eq!(listed["tools"].as_array().unwrap().len(), 7, "{listed}");
     let one = bare(&["odd name__Say-It.now_v2", "--help", "--via", "narrow"]).well();
     for part in
-        ["About Say-It.now_v2\nand more", "[possible values: metric, imperial]", "mcp-tool --via narrow odd name__"]
+        ["About Say-It.now_v2\nand more", "[possible values: metric, imperial]", "mcp-tool --via narrow 'odd name__"]
     {
         assert!(one.contains(part), "{part}: {one}");
     }

@@ -27,7 +27,7 @@ pub enum NotPrinted {
     #[error(transparent)]
     Written(#[from] NotWritten),
     /// Its data cannot be read.
-    #[error("the result's data is not base64, so nothing was written: {0}")]
+    #[error("the result's data is not base64, so nothing was written, and the call was made: {0}")]
     Base64(#[from] DecodeError),
     /// It has no such part. All of it has been printed.
     #[error("{} The call was made, and all of its result was printed", sentence(&.0.to_string()))]

@@ -25,6 +25,12 @@ use crate::{
 use footbridge_core::names::SessionName;
 use footbridge_edge::listener::Listen;
 
+/// Who is here, and what is wrong.
+fn hello(sessions: &Sessions) -> HarnessInfo {
+    let (reload_failed, record_failed) = (sessions.0.reloader.failed(), sessions.harness().record_failed());
+    HarnessInfo { reload_failed, record_failed, ..HarnessInfo::this("serve") }
+}
+
 impl Handler for Sessions {
     async fn handle(
         &self,
@@ -46,10 +52,7 @@ impl Handler for Sessions {
             Err(other) => *other,
         };
         match request {
-            ControlRequest::Hello(_) => {
-                let (reload_failed, record_failed) = (self.0.reloader.failed(), self.harness().record_failed());
-                sent(HarnessInfo { reload_failed, record_failed, ..HarnessInfo::this("serve") })
-            }
+            ControlRequest::Hello(_) => sent(hello(self)),
             ControlRequest::ReloadConfig(_) => {
                 let stop = CancellationToken::new();
                 let _stopped_in_the_end = stop.clone().drop_guard();

@@ -314,7 +314,8 @@ fn runtime_says(make: impl FnOnce(&Path), says: &[&str]) -> Host {
 fn a_runtime_folder_that_is_not_ours_alone_is_refused_and_left_as_it_is() {
     let other = tempfile::tempdir().unwrap();
     fs::write(other.path().join("kept"), "as it was").unwrap();
-    let host = runtime_says(|path| symlink(other.path(), path).unwrap(), &["rt must be a folder of this user"]);
+    let host =
+        runtime_says(|path| symlink(other.path(), path).unwrap(), &["rt is a link, and must be a folder itself"]);
     assert!(fs::symlink_metadata(host.runtime()).unwrap().is_symlink());
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 1, "nothing was made behind the link");
     runtime_says(
@@ -351,7 +352,7 @@ fn a_state_folder_that_is_a_link_or_open_to_others_is_refused() {
     let host = Host::with(&Servers::demo());
     fs::create_dir(host.state()).unwrap();
     symlink(other.path(), host.state().join("audit")).unwrap();
-    host.runs_script("echo never").fails(125, &["audit must be a folder of this user"]);
+    host.runs_script("echo never").fails(125, &["audit is a link, and must be a folder itself"]);
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
     fs::remove_file(host.state().join("audit")).unwrap();
     fs::create_dir(host.state().join("audit")).unwrap();

@@ -18,6 +18,8 @@ use incoming::{Framing, Head, Incoming};
 
 /// Largest answer that is read: the largest result that a harness lets through, and what is around it.
 pub(crate) const MAX_ANSWER_BYTES: usize = 257 << 20;
+/// Most answers of a bridge that only say that another one will come.
+const MOST_INTERIM: usize = 16;
 /// A whole answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -102,14 +104,18 @@ pub(crate) fn request(ask: &Ask<'_>, watched: bool) -> Vec<u8> {
 
 fn read_answer(wire: &mut impl Connection, watch: Option<&mut dyn FnMut(Event)>) -> Result<Answer, HttpError> {
     let mut incoming = Incoming::new(wire);
-    let Head { status, framing, events } = loop {
-        let head = incoming.head()?;
+    let mut head = incoming.head()?;
+    for _ in 0..MOST_INTERIM {
         match head.status {
             101 => return Err(HttpError::Malformed("it switched protocols")),
-            100..200 => {}
-            _ => break head,
+            100..200 => head = incoming.head()?,
+            _ => break,
         }
-    };
+    }
+    let Head { status, framing, events } = head;
+    if (100..200).contains(&status) {
+        return Err(HttpError::Malformed("it goes on saying that it will answer"));
+    }
     let body = match (framing, watch) {
         _ if matches!(status, 204 | 304) => Vec::new(),
         (framing, Some(watch)) if events => {

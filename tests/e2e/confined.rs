@@ -589,7 +589,10 @@ fn what_write_names_can_be_written_for_good_and_show_never_can() {
 fn started_in_a_home_folder_it_asks_what_may_be_written() {
     for host in hosts("started_in_a_home_folder_it_asks_what_may_be_written") {
         let (own_home, work) = (home(&host), host.work());
-        for folder in [Path::new("/"), &own_home, Path::new("/tmp"), own_home.parent().unwrap()] {
+        let settings = own_home.join(".config");
+        fs::create_dir_all(&settings).unwrap();
+        let usr = Path::new("/usr/share");
+        for folder in [Path::new("/"), &own_home, Path::new("/tmp"), own_home.parent().unwrap(), usr, &settings] {
             let host = host_in(&host, folder);
             host.runs(&["true"]).fails(2, &[&format!("the working folder is {}, ", folder.display()), "--write"]);
         }

@@ -141,6 +141,18 @@ fn users_that_are_strangers_to_the_host_reach_tools() {
 }
 
 #[test]
+fn a_configuration_that_the_container_could_write_is_refused() {
+    let Some(engine) = Engine::podman("a_configuration_that_the_container_could_write_is_refused") else { return };
+    let mounted = |options: &str| {
+        let host = engine.host(Engine::TOOLS);
+        let folder = host.servers_file().parent().unwrap().to_owned();
+        host.option(format!("--engine-arg=--volume={}:/mounted{options}", folder.display())).runs(&["true"])
+    };
+    mounted("").fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
+    assert_eq!(mounted(":ro").status, 0);
+}
+
+#[test]
 fn the_token_is_in_no_argument_of_any_process() {
     let Some(engine) = Engine::podman("the_token_is_in_no_argument_of_any_process") else { return };
     let host = engine.host(Engine::TOOLS);

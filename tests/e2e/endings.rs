@@ -1,8 +1,8 @@
 //! Every way a run can end: by signals, by force, in the middle of calls. Nothing stays behind, nobody else notices.
 
-use std::time::Instant;
+use std::{process::Command, time::Instant};
 
-use footbridge_tests::{Host, PATIENCE, Running, Servers, Tape, processes};
+use footbridge_tests::{Host, PATIENCE, Person, Running, Servers, Tape, processes};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -22,6 +22,74 @@ fn a_signal_to_the_harness_reaches_the_command() {
             let ran = running.ends();
             assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()), "{sandbox}");
         }
+    }
+}
+
+#[test]
+fn a_signal_reaches_all_that_the_command_runs_and_not_its_shell_alone() {
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        let inner = "trap \"echo inner; exit 3\" INT; echo ready; while :; do sleep 0.05; done";
+        let mut running = host.starts_script(&format!("trap : INT; sh -c '{inner}'; echo $?"));
+        running.stdout.shows("ready\n");
+        running.signal(Signal::SIGINT);
+        let ran = running.ends();
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, "ready\ninner\n3\n"), "{sandbox}");
+    }
+}
+
+#[test]
+fn a_command_that_takes_no_signals_is_killed_by_the_third() {
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        let mut running = host.starts_script("trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.05; done");
+        running.stdout.shows("ready\n");
+        for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGTERM] {
+            running.signal(signal);
+        }
+        running.ends().fails(137, &["the command takes no signals, and is killed"]);
+        host.leaves_nothing_behind();
+    }
+}
+
+#[test]
+fn a_command_that_does_not_end_with_its_terminal_is_killed_soon() {
+    let host = Host::with(&Servers::demo());
+    let mut person = Person::new();
+    let ignoring = "trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.05; done";
+    let running = person.starts(&host.run_of(&["sh", "-c", ignoring]));
+    person.sees("ready");
+    drop(person);
+    assert_eq!(running.ends().status, 137);
+    host.leaves_nothing_behind();
+}
+
+#[test]
+fn what_nohup_started_goes_on_when_its_terminal_is_closed() {
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        let run = host.run_of(&["sh", "-c", "echo ready; read line; echo $line"]);
+        let mut nohup = Command::new("sh");
+        nohup.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(run.get_program()).args(run.get_args()).env_clear();
+        nohup.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut running = Running::start(nohup.current_dir(run.get_current_dir().unwrap()));
+        running.stdout.shows("ready\n");
+        running.signal(Signal::SIGHUP);
+        running.hears("still here\n");
+        let ran = running.ends();
+        assert_eq!((ran.status, ran.stdout.as_str()), (0, "ready\nstill here\n"), "{sandbox}");
+    }
+}
+
+#[test]
+fn a_command_whose_output_is_lost_on_a_full_disk_has_not_done_well() {
+    let host = Host::with(&Servers::demo());
+    for (word, status) in [("true", 125), ("false", 1)] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ran = host.run_of(&["sh", "-c", &format!("echo lost; {word}")]).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(said.contains("standard output of the command could not be written"), "{said}");
+        assert_eq!(ran.status.code(), Some(status), "{said}");
     }
 }
 

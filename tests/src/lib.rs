@@ -32,6 +32,7 @@ mod real;
 mod running;
 pub mod sandboxes;
 mod servers;
+mod sys;
 mod tape;
 pub mod tasks;
 pub mod vectors;

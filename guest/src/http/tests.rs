@@ -43,6 +43,8 @@ fn a_body_ends_by_length_by_chunks_or_with_the_stream() {
     ] {
         assert_eq!(answer(text).unwrap(), (200, "hi".to_owned()), "{text}");
     }
+    let endless = answer(&"HTTP/1.1 100 Continue\r\n\r\n".repeat(1_000));
+    assert!(matches!(endless, Err(HttpError::Malformed(why)) if why.contains("goes on")));
     assert_eq!(answer("HTTP/1.1 204 No Content\r\n\r\n").unwrap(), (204, String::new()));
 }
 

@@ -62,12 +62,21 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let asks_people = config.approval.watch.unwrap_or(true);
     let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
     let harness = Harness::start(config, recorder, launcher, pins, Some(Arc::new(ServerLogs::new(state, front))));
-    let harness = harness.context("cannot write the record")?;
+    let harness = harness.with_context(|| cannot_record(state))?;
     if asks_people {
         harness.approvals().people_answer();
     }
     let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
     Ok(Started { harness, rest: Rest { store, control: Some(control), shutdown, tasks } })
+}
+
+/// What is said where the record takes nothing; the kernel's reason follows.
+pub(crate) fn cannot_record(state: &Path) -> String {
+    let audit = state.join("audit");
+    format!(
+        "cannot write the record in {}, and without it nothing is called: make room there, or make it writable",
+        audit.display()
+    )
 }
 
 /// Opens the store of a state folder, and says it where one is gone that was there.

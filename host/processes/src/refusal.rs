@@ -133,6 +133,13 @@ impl StartRefusal {
     pub fn hint(&self) -> Option<String> {
         match (&self.step, self.cause()) {
             (Step::Program(name), Errno::ENOENT) => Some(missing_hint(name).to_owned()),
+            (Step::Program(name), Errno::EACCES) if std::path::Path::new(name).is_dir() => {
+                Some("this is a folder: name a program".to_owned())
+            }
+            (Step::Program(_), Errno::ENOEXEC) => Some(
+                "it is no program of this machine: a script begins with #! and its interpreter, or is run by one"
+                    .to_owned(),
+            ),
             (Step::Program(_), Errno::EACCES) => Some("make the file executable (chmod +x) and reachable".to_owned()),
             (Step::Program(_), Errno::E2BIG) => Some("its arguments and environment are too long".to_owned()),
             (Step::Folder(_), _) => {

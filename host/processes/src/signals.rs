@@ -9,6 +9,8 @@ use std::{
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
+use crate::sys::Inherited;
+
 /// Listens from its making on. Others than those named keep their meaning.
 pub struct Signals(Vec<(Signal, unix::Signal)>);
 
@@ -20,6 +22,18 @@ impl Signals {
     pub fn listen(all: &[Signal]) -> io::Result<Self> {
         let stream = |signal: &Signal| Ok((*signal, unix::signal(SignalKind::from_raw(*signal as i32))?));
         all.iter().map(stream).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// As [`Self::listen`], but what was ignored when this process started stays so: nohup asks for it, and a shell
+    /// without job control does for what it starts in the background.
+    ///
+    /// # Errors
+    /// As [`Self::listen`].
+    pub fn listen_if_not_ignored(all: &[Signal]) -> io::Result<Self> {
+        let ignored = Inherited::of_this_process().ignored;
+        let taken: Vec<Signal> =
+            all.iter().copied().filter(|signal| ignored >> (*signal as i32 - 1) & 1 == 0).collect();
+        Self::listen(&taken)
     }
 
     /// The next one. Dropping the future loses none.

@@ -8,9 +8,16 @@ pub mod window;
 
 use std::os::fd::OwnedFd;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::sys::stat::Mode;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use nix::unistd::write;
+
+/// Whether a terminal controls this process, so that it can be reached by keys there. Once that is closed, none does.
+pub fn has_controlling_terminal() -> bool {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    open("/dev/tty", flags, Mode::empty()).is_ok()
+}
 
 /// See [`mark`].
 const LENT: OFlag = OFlag::O_APPEND;

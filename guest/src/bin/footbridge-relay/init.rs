@@ -10,6 +10,7 @@ use std::{
     future::Future,
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::Path,
     process::Command,
     time::Duration,
 };
@@ -36,16 +37,33 @@ const END_GRACE: Duration = Duration::from_secs(2);
 /// Why the command does not run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    #[error("cannot run {name:?}: there is no such command (check the name and PATH)")]
+    #[error("cannot run {name:?}: {}", missing(name))]
     NotFound { name: OsString },
-    #[error("cannot run {name:?}: {source}{}", hint(source))]
+    #[error("cannot run {name:?}: {source}{}", hint(name, source))]
     NotRun { name: OsString, source: io::Error },
 }
 
-fn hint(error: &io::Error) -> &'static str {
+fn missing(name: &OsStr) -> &'static str {
+    let is_path = name.as_encoded_bytes().contains(&b'/');
+    if is_path && Path::new(name).symlink_metadata().is_ok() {
+        "the file is there, but not what it needs to run: the interpreter in its first line, or its loader (ldd), or \
+         where a link leads"
+    } else if is_path {
+        "there is no such file (check the path; what a sandbox hides is not there)"
+    } else {
+        "there is no such command (check the name and PATH)"
+    }
+}
+
+fn hint(name: &OsStr, error: &io::Error) -> &'static str {
     match error.kind() {
+        io::ErrorKind::PermissionDenied if Path::new(name).is_dir() => " (this is a folder: name a program)",
         io::ErrorKind::PermissionDenied => " (make the file executable with chmod +x, and reachable)",
         io::ErrorKind::ArgumentListTooLong => " (its arguments and environment are too long)",
+        _ if error.raw_os_error() == Some(Errno::ENOEXEC as i32) => {
+            " (it is no program of this machine: a script begins with #! and its interpreter, or is run by one, as in \
+             \"sh FILE\")"
+        }
         _ => "",
     }
 }
@@ -136,8 +154,11 @@ impl Child {
         if signal == Signal::SIGCHLD {
             return self.reap();
         }
+        // What a terminal sends goes to all that the command runs, as it does from a terminal; SIGUSR1 and SIGUSR2 would
+        // end what does not know them.
+        let to = if matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) { kill } else { killpg };
         // It may have ended already, which SIGCHLD will tell.
-        let _ = kill(self.pid, signal);
+        let _ = to(self.pid, signal);
         None
     }
 

@@ -73,6 +73,16 @@ pub enum FoldersError {
         /// The folder that this process works in.
         working: Option<PathBuf>,
     },
+    /// What should be one, or hold one, is something else.
+    #[error("{name} is {}, and {} is no folder: move it away, or name another", path.display(), what.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+        /// What names it.
+        name: &'static str,
+        /// What is no folder.
+        what: PathBuf,
+    },
     /// Somebody else could put another in the place of one.
     #[error(
         "{} cannot be kept from others: {why}; or set {name} to a folder below one that is yours alone", path.display()
@@ -107,6 +117,9 @@ impl Folders {
     pub(crate) fn of_this_user() -> Result<Self, FoldersError> {
         let folders = Self::find(nix::unistd::geteuid().as_raw(), |name| std::env::var_os(name))?;
         for (path, name) in [(&folders.state, STATE), (&folders.runtime, RUNTIME)] {
+            if let Some(what) = path.ancestors().find(|what| what.exists() && !what.is_dir()) {
+                return Err(FoldersError::NoFolder { path: path.clone(), name, what: what.to_owned() });
+            }
             check_way(path.parent().unwrap_or(path)).map_err(|why| FoldersError::Untrusted {
                 path: path.clone(),
                 name,

@@ -49,7 +49,7 @@ impl OneCall<'_> {
     ) -> Result<Box<RawValue>, OneShotFailure> {
         let unknown = |unknown: UnknownPolicy| OneShotFailure::Usage(unknown.to_string());
         let policy = self.config.policies.get(self.policy).map_err(unknown)?;
-        let mut signals = Signals::listen(&ENDS).context("cannot listen for signals")?;
+        let mut signals = Signals::listen_if_not_ignored(&ENDS).context("cannot listen for signals")?;
         let running = OneServer::start(self.config.clone(), self.state, &self.server, "call").await?;
         let timeout = self.timeout;
         let calling = async {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{failure::OneShotFailure, listing::compared, lists::ToolsList, terminal};
 use crate::{
-    composition::open_store,
+    composition::{cannot_record, open_store},
     config::Config,
     harness::{Harness, NotCalled, OperatorCall},
     report,
@@ -63,13 +63,13 @@ impl OneServer {
         limits.leave_time = limits.leave_time.min(LEAVE_TIME);
         let patience = limits.start_time + limits.list_time + GRACE;
         let store = open_store(config.store, state).await.context("cannot open the store")?;
-        let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).context("cannot write the record")?;
+        let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).with_context(|| cannot_record(state))?;
         let pins = Pins::in_store(Arc::clone(&store) as _);
         let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
         let recorder = recorder.sink(store.head_sink());
         let log = ServerLogs::new(state, command);
         let harness = Harness::start(config, recorder, launcher, Some(pins.clone()), Some(Arc::new(log)));
-        let harness = harness.context("cannot write the record")?;
+        let harness = harness.with_context(|| cannot_record(state))?;
         if terminal.is_some() {
             harness.approvals().people_answer();
         }

@@ -21,6 +21,8 @@ use footbridge_processes::sandbox::{
     sockets::{self, FoundSockets, Reach},
 };
 
+use footbridge_proto::text::Escaped;
+
 use super::{
     Run, Sandbox, exposed,
     folder::RunFolder,
@@ -51,7 +53,7 @@ pub(super) struct GuestFiles {
 }
 
 /// Paths that are named in one line.
-const NAMED: usize = 10;
+const NAMED: usize = 150;
 
 /// Why the command cannot have these files.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +99,12 @@ pub(crate) enum GuestFilesError {
     /// A link leads to what nobody named.
     #[error(transparent)]
     Link(#[from] LinkElsewhere),
+    /// What is obeyed outside could be written.
+    #[error(
+        "{} is obeyed here, and in a folder that the container can write: what it puts there would run outside, as you, \
+         the next time. Keep it elsewhere, or mount the folder with :ro", .0.display()
+    )]
+    Obeyed(PathBuf),
     /// Credentials would be opened unasked.
     #[error(
         "the working folder {} is in {}, which is hidden: start elsewhere, or open it with --write {}", path.display(),
@@ -125,8 +133,15 @@ impl GuestFiles {
         let start = start_folder().map_err(GuestFilesError::Start)?;
         let home = home_folder().filter(|home| home.is_dir() && !is_shared(home));
         let writes = match run.sandbox {
-            // An image has its own files.
-            Sandbox::None | Sandbox::Podman | Sandbox::Docker => Vec::new(),
+            Sandbox::None => Vec::new(),
+            // An image has its own files. What is mounted into it is not ours to keep as it is.
+            Sandbox::Podman | Sandbox::Docker => {
+                let writable = run.sandbox.writable(&run.engine_args, &[]);
+                match run.config.files.iter().find(|file| writable.reaches(file)) {
+                    Some(file) => return Err(GuestFilesError::Obeyed(file.clone())),
+                    None => Vec::new(),
+                }
+            }
             Sandbox::Net | Sandbox::Bwrap => {
                 let own = own_folders(folders);
                 let kept = kept_back(home.as_deref());
@@ -239,25 +254,32 @@ impl GuestFiles {
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
     /// where it writes, and sockets that other programs made meanwhile there.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
-        let say = |paths: Vec<PathBuf>, what: &str, next: &str| {
-            if !paths.is_empty() {
-                let names = names_of(&paths);
-                report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
-            }
-        };
         let mut appeared = plan.appeared();
         let is_new = |path: &PathBuf| self.may_write(path) && !plan.knows(path) && path.symlink_metadata().is_ok();
-        let now = self.writes.iter().map(|folder| guarded(folder));
-        let now = now.flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun));
+        let now: Vec<Guarded> = self.writes.iter().map(|folder| guarded(folder)).collect();
+        let is_cut = now.iter().any(|guarded| guarded.is_cut);
+        let now = now.into_iter().flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun));
         for path in now.collect::<BTreeSet<_>>().into_iter().filter(is_new) {
             // What is in a folder that is named already need not be.
             if !appeared.iter().any(|above| path.starts_with(above)) {
                 appeared.push(path);
             }
         }
-        say(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
+        // What is obeyed where most is started from comes first.
+        appeared.sort_by_key(|path| path.components().count());
         let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
-        say(links.found, "links that lead out of what it may write", "look where to before you follow them");
+        let is_said = |git: &PathBuf| appeared.iter().any(|path| path.starts_with(git) || git.starts_with(path));
+        let repositories = links.repositories.into_iter().filter(|git| !plan.knows(git) && !is_said(git)).collect();
+        say_new(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
+        say_new(repositories, "repositories of git", "their settings can run programs, also by git status above them");
+        // Of a folder that was too large before, it was said then.
+        if is_cut && plan.cut().next().is_none() {
+            report::note(
+                "footbridge: not all could be looked through for what other programs run or obey, such as repositories: \
+                 look at \"git status\" with core.fsmonitor=false before you use git there",
+            );
+        }
+        say_new(links.found, "links that lead out of what it may write", "look where to before you follow them");
         if !links.is_whole {
             report::note(
                 "footbridge: not all could be looked through for new links: the folders that the command may write are \
@@ -270,7 +292,15 @@ impl GuestFiles {
         let is_new = |path: &PathBuf| !self.found.sockets.contains(path) || is_of_since(path, self.since);
         let is_seen = |path: &PathBuf| !path.parent().is_some_and(|folder| plan.hides(folder));
         let sockets = sockets.filter(|path| is_new(path) && is_seen(path) && !is_own(path)).collect();
-        say(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
+        say_new(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
+    }
+}
+
+/// Says what is new of a kind, if anything is.
+fn say_new(paths: Vec<PathBuf>, what: &str, next: &str) {
+    if !paths.is_empty() {
+        let names = names_of(&paths);
+        report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
     }
 }
 
@@ -312,7 +342,8 @@ fn say_not_kept(plan: &FilePlan) {
 
 /// These paths in one line, if they are not too many.
 fn names_of(paths: &[PathBuf]) -> String {
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    let name = |path: &PathBuf| Escaped(&path.to_string_lossy()).to_string();
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(name).collect();
     names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
     names.join(", ")
 }
@@ -368,9 +399,20 @@ fn is_shared(folder: &Path) -> bool {
     is_kernels(folder) || shared.into_iter().any(|shared| shared.starts_with(folder))
 }
 
-/// Whether too much would be writable if all of this were: a home folder, or what is above one, or shared.
+/// What the system runs and obeys, and below it where people build things all the same.
+const SYSTEM: [&str; 7] = ["/bin", "/boot", "/etc", "/lib", "/lib64", "/sbin", "/usr"];
+const BUILT_THERE: [&str; 2] = ["/usr/src", "/usr/local/src"];
+
+/// Folders of a home folder that are as it is: many programs keep in them what they run and obey.
+const SETTINGS: [&str; 6] = [".cache", ".config", ".local", ".local/bin", ".local/lib", ".local/share"];
+
+/// Whether too much would be writable if all of this were: a home folder, or what is above one, or its settings, or
+/// what is shared or the system's.
 fn is_too_much(folder: &Path, home: Option<&Path>) -> bool {
-    is_shared(folder) || holds_a_home(folder, home)
+    let is_of_the_system = SYSTEM.iter().any(|system| folder.starts_with(system));
+    let is_built = BUILT_THERE.iter().any(|built| folder.starts_with(built) && folder != Path::new(built));
+    let are_settings = || homes(home).iter().any(|home| SETTINGS.iter().any(|below| folder == home.join(below)));
+    is_shared(folder) || (is_of_the_system && !is_built) || holds_a_home(folder, home) || are_settings()
 }
 
 /// Whether this is a home folder of this user, or above one, by whatever mount it shows.

@@ -13,6 +13,7 @@ mod files;
 mod folder;
 mod guest;
 mod links;
+mod patience;
 mod plan;
 mod supervise;
 

@@ -1,11 +1,11 @@
 //! The command while it runs: it is started, gets the signals that this process gets, and has its end waited for.
 
-use std::io::PipeReader;
+use std::{io::PipeReader, time::Duration};
 
 use nix::sys::signal::Signal;
-use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver};
+use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver, time::Instant};
 
-use super::{ask::Person, delivery::SignalDelivery};
+use super::{HARNESS_FAILED, ask::Person, delivery::SignalDelivery, patience::Patience};
 use footbridge_processes::{
     keeper::{Kept, KeptCommand, ProgramStream, SpawnError},
     pty::Local,
@@ -42,7 +42,7 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
     let [stdin, stdout, stderr] = streams;
     let command = command.streams(stdin, stdout, stderr);
     // Before the command starts: from then on whoever sends a signal expects it to get there.
-    let mut signals = Signals::listen(&PASSED_ON)?;
+    let mut signals = Signals::listen_if_not_ignored(&PASSED_ON)?;
     let mut spawning = std::pin::pin!(command.spawn());
     let mut early = None;
     let spawned = loop {
@@ -82,8 +82,9 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
         (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
         _ => ended.await,
     };
-    carriers.end();
-    status
+    let is_whole = carriers.end();
+    // It was said what is lost; a command that did not notice has not done what it says.
+    status.map(|status| if status == 0 && !is_whole { HARNESS_FAILED } else { status })
 }
 
 /// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one
@@ -109,6 +110,9 @@ async fn wait_for_init(
 /// The signals that are passed on to the command.
 const PASSED_ON: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
+/// How long what came of a command may take to end once it is killed.
+const KILLED: Duration = Duration::from_secs(10);
+
 /// Waits for the end, and passes on what asks for it.
 async fn wait(
     kept: &mut Kept,
@@ -116,8 +120,13 @@ async fn wait(
     early: Option<Signal>,
     mut delivery: Option<SignalDelivery>,
 ) -> anyhow::Result<i32> {
-    let mut next = early;
+    let (mut next, mut patience) = (early, Patience::new());
     loop {
+        if let Some(signal) = next
+            && patience.ends_by(signal, Instant::now())
+        {
+            return kill(kept, signal).await;
+        }
         match (next.take(), &delivery) {
             (Some(signal), Some(delivery)) => delivery.send(signal),
             (Some(signal), None) => kept.signal(signal),
@@ -127,8 +136,15 @@ async fn wait(
             ended = kept.wait() => return Ok(ended?.code()),
             signal = signals.next() => next = Some(signal),
             signal = undelivered(&mut delivery) => kept.signal(signal),
+            () = patience.ends_by_itself() => return kill(kept, Signal::SIGHUP).await,
         }
     }
+}
+
+/// The end of a command that goes on despite this signal.
+async fn kill(kept: &mut Kept, signal: Signal) -> anyhow::Result<i32> {
+    crate::report::note("footbridge: the command takes no signals, and is killed with all that came of it");
+    kept.kill(KILLED).await.map_or(Ok(128 + signal as i32), |ended| Ok(ended?.code()))
 }
 
 async fn undelivered(delivery: &mut Option<SignalDelivery>) -> Signal {

@@ -47,7 +47,7 @@ impl StepRunner<'_> {
     /// # Errors
     /// When signals cannot be heard.
     pub(crate) async fn run(mut self, steps: Steps, began: impl Fn(usize, &str)) -> anyhow::Result<StepsDone> {
-        let mut signals = Signals::listen(&ENDS).context("cannot listen for signals")?;
+        let mut signals = Signals::listen_if_not_ignored(&ENDS).context("cannot listen for signals")?;
         self.config.gathered.secrets.extend(steps.gathered.secrets);
         let (mut reports, mut ended) = (Vec::new(), None);
         for (index, step) in steps.steps.into_iter().enumerate() {

@@ -39,7 +39,8 @@ pub(super) struct GitSettings {
 }
 
 /// Settings that are commands which git runs without being asked for that one.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 24] = [
+    ("core", "alternaterefscommand"),
     ("core", "askpass"),
     ("core", "editor"),
     ("core", "fsmonitor"),
@@ -57,10 +58,16 @@ const COMMANDS: [(&str, &str); 20] = [
     ("gpg", "program"),
     ("interactive", "difffilter"),
     ("merge", "driver"),
+    ("remote", "receivepack"),
+    ("remote", "uploadpack"),
     ("sequence", "editor"),
+    ("submodule", "update"),
     ("trailer", "cmd"),
     ("trailer", "command"),
 ];
+
+/// The section whose settings are commands that show the output of others, whatever these are called.
+const PAGER: &str = "pager";
 
 /// The mark of UTF-8 that a file may begin with.
 const MARK: &str = "\u{ef}\u{bb}\u{bf}";
@@ -102,7 +109,7 @@ impl GitSettings {
                         ahead.push(included);
                     }
                     ("core", "hookspath") => found.hooks.push(of_home(&value)),
-                    command if COMMANDS.contains(&command) => {
+                    command if command.0 == PAGER || COMMANDS.contains(&command) => {
                         let words = value.split(|c: char| is_blank(c) || "'\"!;|&()<>".contains(c));
                         found.words.extend(words.filter(|word| !word.is_empty()).take(MAX_PATHS).map(of_home));
                     }

@@ -19,6 +19,8 @@ use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
+/// Parts of a submodule's name, which is its path where it was added.
+const NAME_DEPTH: usize = 10;
 /// How far down other repositories are looked for, and links in what is guarded.
 const NESTED_DEPTH: usize = 4;
 /// Folders that are looked through for them.
@@ -197,11 +199,13 @@ impl Search {
         // What holds all of a work tree cannot be kept from whoever works in it.
         self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
         if depth > 0 {
-            let (modules, of_modules) = git_folders_below(&git.join("modules"), depth);
+            let (modules, of_modules) = git_folders_below(&git.join("modules"), NAME_DEPTH);
             self.add(of_modules);
             for inner in modules.iter().chain(&work_trees) {
-                let its = self.work_tree(inner).unwrap_or_else(|| tree.to_owned());
-                self.add_git(inner, &its, depth - 1);
+                let its = self.work_tree(inner);
+                // Git goes there by itself, however deep it is, and takes whatever is there for the repository.
+                self.add_if(its.iter().map(|tree| tree.join(".git")), |git| !git.is_dir());
+                self.add_git(inner, its.as_deref().unwrap_or(tree), depth - 1);
             }
         }
     }

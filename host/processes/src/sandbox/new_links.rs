@@ -5,7 +5,7 @@
 //! then, too: of others only what may be below them is looked at. Looking at all takes time, so there is a limit.
 
 use std::collections::HashMap;
-use std::fs::{Metadata, read_dir};
+use std::fs::{DirEntry, Metadata, read_dir};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -28,6 +28,9 @@ const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 pub struct NewLinks {
     /// The links.
     pub found: Vec<PathBuf>,
+    /// What was made meanwhile and git takes for a repository: it looks into those below it by itself, however deep they
+    /// are, and obeys their settings.
+    pub repositories: Vec<PathBuf>,
     /// Whether all could be looked at, and in time.
     pub is_whole: bool,
 }
@@ -47,10 +50,12 @@ impl NewLinks {
         while let Some(folder) = ahead.pop() {
             search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
         }
-        let Self { mut found, is_whole } = search.all;
-        found.sort();
-        found.dedup();
-        Self { found, is_whole }
+        let Self { mut found, mut repositories, is_whole } = search.all;
+        for all in [&mut found, &mut repositories] {
+            all.sort();
+            all.dedup();
+        }
+        Self { found, repositories, is_whole }
     }
 }
 
@@ -99,6 +104,9 @@ impl Search {
                 return;
             }
             let Ok(kind) = entry.file_type() else { continue };
+            if is_changed && entry.file_name() == ".git" && self.is_made_since(&entry) {
+                self.all.repositories.push(entry.path());
+            }
             if kind.is_dir() {
                 ahead.push(entry.path());
             } else if is_changed && kind.is_symlink() {
@@ -106,6 +114,13 @@ impl Search {
                 self.all.found.extend(Some(entry.path()).filter(|link| is_new && leads_out(link)));
             }
         }
+    }
+
+    /// By its birth: git changes those of before, too. Where the file system knows none, by its change.
+    fn is_made_since(&self, entry: &DirEntry) -> bool {
+        let Ok(meta) = entry.metadata() else { return false };
+        let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        born.unwrap_or_else(|| changed(&meta)) >= self.since
     }
 
     fn counts(&mut self, meta: &Metadata, folder: &Path) -> bool {
@@ -151,7 +166,7 @@ mod tests {
         let (folders, homes) = ([at("work")], [at("home")]);
         let found = NewLinks::look(&folders, SystemTime::now() - Duration::from_secs(60), &homes);
         let all = ["work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
-        assert_eq!(found, NewLinks { found: all, is_whole: true });
+        assert_eq!(found, NewLinks { found: all, is_whole: true, ..NewLinks::default() });
         let later = SystemTime::now() + Duration::from_secs(60);
         assert_eq!(NewLinks::look(&folders, later, &homes), NewLinks { is_whole: true, ..NewLinks::default() });
     }
@@ -165,14 +180,18 @@ mod tests {
         }
         symlink("../../..", at("work/old/quiet/of-before")).unwrap();
         symlink("../..", at("work/before")).unwrap();
+        fs::create_dir_all(at("work/.git")).unwrap();
         // Longer than the kernel's clock is coarse.
         thread::sleep(COARSE * 4);
         let since = SystemTime::now();
         thread::sleep(COARSE);
         symlink("../../..", at("work/old/leaf/new")).unwrap();
+        fs::create_dir_all(at("work/old/leaf/node_modules/x/y/z/.git")).unwrap();
+        fs::write(at("work/.git/index"), "").unwrap();
         fs::rename(at("work/before"), at("work/other/renamed")).unwrap();
         let found = NewLinks::look(&[at("work")], since, &[]);
         assert_eq!(found.found, [at("work/old/leaf/new"), at("work/other/renamed")]);
+        assert_eq!(found.repositories, [at("work/old/leaf/node_modules/x/y/z/.git")], "and none of before");
         assert!(is_of_since(&at("work/old/leaf"), since) && !is_of_since(&at("work/old/quiet"), since));
     }
 }

@@ -15,7 +15,7 @@ pub const SOCKETS: [&str; 5] = ["/run", "/var/lib/incus", "/var/lib/lxd", "/var/
 pub const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Where people and programs keep credentials, below the home folder; and what they typed, which often holds some.
-pub const CREDENTIALS: [&str; 112] = [
+pub const CREDENTIALS: [&str; 128] = [
     ".ssh",
     ".gnupg",
     ".age",
@@ -111,6 +111,22 @@ pub const CREDENTIALS: [&str; 112] = [
     ".qwen/oauth_creds.json",
     ".local/share/opencode/auth.json",
     ".config/github-copilot",
+    ".cursor/mcp.json",
+    ".gemini/.env",
+    ".gemini/mcp-oauth-tokens.json",
+    ".local/share/opencode/mcp-auth.json",
+    ".config/goose/secrets.yaml",
+    ".aider.conf.yml",
+    ".config/io.datasette.llm/keys.json",
+    ".config/configstore",
+    ".config/argocd",
+    ".config/helm/registry",
+    ".cloudflared",
+    ".databrickscfg",
+    ".kaggle",
+    ".subversion/auth",
+    ".config/stripe",
+    ".local/share/atuin",
     ".mcp.json",
     ".bash_history",
     ".zsh_history",
@@ -180,7 +196,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 105] = [
+pub const GUARDED: [&str; 118] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -213,6 +229,19 @@ pub const GUARDED: [&str; 105] = [
     ".mcp.json",
     "mcp.json",
     "opencode.json",
+    "opencode.jsonc",
+    ".github/hooks",
+    ".junie",
+    ".kilocode",
+    ".factory",
+    ".vs/mcp.json",
+    ".openhands",
+    ".amp",
+    "mise/config.toml",
+    "prek.toml",
+    ".pre-commit-config.yml",
+    "servers.json",
+    "footbridge.toml",
     ".crush.json",
     "crush.json",
     ".envrc",

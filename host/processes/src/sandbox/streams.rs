@@ -226,21 +226,25 @@ impl Carriers {
         std::future::pending().await
     }
 
-    /// Waits, once nothing of the command is left, until all that it wrote is where it goes; and has a file on standard
-    /// input stand behind what was read of it.
-    pub fn end(self) {
+    /// Waits, once nothing of the command is left, until all that it wrote is where it goes, and gives whether it is;
+    /// and has a file on standard input stand behind what was read of it.
+    pub fn end(self) -> bool {
         if let Some(input) = self.input
             && let Err(error) = input.end()
         {
             tracing::warn!(%error, "standard input does not stand behind what the command read of it");
         }
+        let mut is_whole = true;
         for output in self.outputs {
             match output.recv_timeout(LAST_OUTPUT) {
+                Ok(Ok(())) => continue,
                 Ok(Err((stream, error))) => tracing::error!(%error, "{stream} of the command could not be written"),
                 Err(RecvTimeoutError::Timeout) => tracing::error!("the command's output is still being written"),
-                Ok(Ok(())) | Err(RecvTimeoutError::Disconnected) => {}
+                Err(RecvTimeoutError::Disconnected) => tracing::error!("what carried the command's output is gone"),
             }
+            is_whole = false;
         }
+        is_whole
     }
 }
 
@@ -320,7 +324,7 @@ mod tests {
             never = carriers.feed() => match never {},
         };
         assert_eq!(read, text[7..200_007]);
-        carriers.end();
+        assert!(carriers.end());
         assert_eq!(file.stream_position().unwrap(), 200_007);
     }
 
@@ -333,8 +337,16 @@ mod tests {
         let mut carriers = Carriers::default();
         let theirs = carriers.output(NAMES[1], log).unwrap();
         PipeWriter::from(theirs).write_all(b"after\n").unwrap();
-        carriers.end();
+        assert!(carriers.end());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
+    }
+
+    #[test]
+    fn what_a_full_disk_does_not_take_is_known_at_the_end() {
+        let mut carriers = Carriers::default();
+        let theirs = carriers.output(NAMES[1], File::options().write(true).open("/dev/full").unwrap()).unwrap();
+        PipeWriter::from(theirs).write_all(b"lost\n").unwrap();
+        assert!(!carriers.end());
     }
 
     #[test]
@@ -354,7 +366,7 @@ mod tests {
         log.write_all(b"harness\n").unwrap();
         command.write_all(b"again\n").unwrap();
         drop(command);
-        carriers.end();
+        assert!(carriers.end());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "command\nharness\nagain\n");
     }
 }

@@ -72,7 +72,7 @@ pub(in crate::cli) fn main(args: &DoctorArgs) -> anyhow::Result<i32> {
             let none = [match error {
                 FoldersError::NoHome(_) => none.mend("set HOME to the whole path of your home folder"),
                 // They say it.
-                FoldersError::Relative { .. } | FoldersError::Untrusted { .. } => none,
+                FoldersError::Relative { .. } | FoldersError::NoFolder { .. } | FoldersError::Untrusted { .. } => none,
             }];
             report::out(&if args.json { json(&none) } else { text(&none) })?;
             return Ok(REFUSED);

@@ -12,11 +12,32 @@ fn hooks_are_found_in_submodules_and_where_settings_name_them() {
     fs::create_dir_all(module.join("objects")).unwrap();
     fs::create_dir_all(tree.join("my-hooks")).unwrap();
     fs::write(module.join("HEAD"), "").unwrap();
-    fs::write(tree.join(".git/config"), "[core]\n\thooksPath = my-hooks\n[include]\n\tpath = ../shared\n").unwrap();
+    fs::write(module.join("config"), "[core]\n\tworktree = ../../../../node_modules/a/b/c/d/e\n").unwrap();
+    fs::create_dir_all(tree.join("node_modules/a/b/c/d/e")).unwrap();
+    fs::write(tree.join("node_modules/a/b/c/d/e/.git"), "gitdir: ../../../../../../.git/modules/deep/one\n").unwrap();
+    for name in ["page", "fetch"] {
+        fs::write(tree.join(name), "").unwrap();
+    }
+    let commands = "[pager]\n\tlog = ./page\n[remote \"o\"]\n\tuploadPack = ./fetch\n";
+    fs::write(
+        tree.join(".git/config"),
+        commands.to_owned() + "[core]\n\thooksPath = my-hooks\n[include]\n\tpath = ../shared\n",
+    )
+    .unwrap();
     fs::write(tree.join("shared"), "").unwrap();
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let found: Vec<PathBuf> = guarded(&tree).paths.into_iter().map(real).collect();
-    for path in [".git/config", ".git/hooks", ".git/modules/deep/one/hooks", "my-hooks", "shared", ".vscode"] {
+    for path in [
+        ".git/config",
+        ".git/hooks",
+        ".git/modules/deep/one/hooks",
+        "node_modules/a/b/c/d/e/.git",
+        "my-hooks",
+        "shared",
+        "page",
+        "fetch",
+        ".vscode",
+    ] {
         assert!(found.contains(&tree.join(path)), "{path}");
     }
     assert!(!found.contains(&tree.join(".git")));

@@ -325,7 +325,9 @@ fn a_runtime_folder_that_is_not_ours_alone_is_refused_and_left_as_it_is() {
         },
         &["rt must be a folder of this user that nobody else can write to", "fix its owner and mode"],
     );
-    runtime_says(|path| fs::write(path, "a file").unwrap(), &["rt", "is no folder: move it away, or name another"]);
+    let host = Host::with(&Servers::demo());
+    fs::write(host.runtime(), "a file").unwrap();
+    host.runs_script("echo never").fails(2, &["rt is no folder; move it away, or set FOOTBRIDGE_RUNTIME to another"]);
     if !nix::unistd::geteuid().is_root() {
         return skipped("a runtime folder of another user", "needs root to make one");
     }

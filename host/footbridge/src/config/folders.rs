@@ -74,7 +74,7 @@ pub enum FoldersError {
         working: Option<PathBuf>,
     },
     /// What should be one, or hold one, is something else.
-    #[error("{name} is {}, and {} is no folder: move it away, or name another", path.display(), what.display())]
+    #[error("{} cannot be made: {} is no folder; move it away, or set {name} to another", path.display(), what.display())]
     NoFolder {
         /// The folder.
         path: PathBuf,

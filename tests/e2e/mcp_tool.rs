@@ -216,8 +216,10 @@ fn completion_offers_what_is_kept_and_starts_nothing() {
     let mut bash = host.only_mcp_tool(&[]);
     let program = bash.get_program().to_owned();
     let script = format!(
-        "cd {}; PATH=$PWD:$PATH; source <(mcp-tool --completions bash); COMP_WORDS=(mcp-tool --config {} s__t --un); \
-         COMP_CWORD=4; _mcp_tool; echo \"${{COMPREPLY[@]}}\"",
+        "cd {}; PATH=$PWD:$PATH; source <(mcp-tool --completions bash); \
+         completed() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_POINT=${{#COMP_LINE}}; _mcp_tool; \
+         echo \"${{COMPREPLY[@]}}\"; }}; file={}; COMP_LINE=\"mcp-tool --config $file s__t --un\"; \
+         completed mcp-tool --config $file s__t --un; COMP_LINE+=it=me; completed mcp-tool --config $file s__t --unit = me",
         Path::new(&program).parent().unwrap().display(),
         host.servers_file().display()
     );
@@ -226,7 +228,7 @@ fn completion_offers_what_is_kept_and_starts_nothing() {
         .args(["-c", &script])
         .env_clear()
         .envs(bash.envs(Vec::<(String, String)>::new()).get_envs().filter_map(|(n, v)| Some((n, v?))));
-    assert_eq!(Running::start(&mut shell).ends().well(), "--unit\n");
+    assert_eq!(Running::start(&mut shell).ends().well(), "--unit\nmetric\n", "also behind =, where it splits words");
     host.leaves_nothing_behind();
 }
 

@@ -125,8 +125,14 @@ impl HttpClient {
         }
         let sent = Sent { session, version: headers.get(VERSION).cloned() };
         let answered = self.exchange(self.posting(session, headers).map(|()| body.into()), message, &sent).await;
-        if answered.is_err() {
+        if let Err(error) = &answered {
             self.interceptor.forget(message);
+            // Whoever called hears that it cannot be used, and only the operator can mend why.
+            if Asker::of(message).is_callers()
+                && let Failure::Client(why @ (HttpError::Unusable(_) | HttpError::Redirect(_) | HttpError::Status(_))) = error
+            {
+                self.interceptor.ignore(&format!("an answer over HTTP: {why}"));
+            }
         }
         answered
     }

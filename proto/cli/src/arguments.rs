@@ -50,6 +50,9 @@ pub fn merged(
     // `null` counts as nothing.
     let members: Option<Members> = serde_json::from_str(text).map_err(NotMerged::NoObject)?;
     let (mut all, mut beaten) = (members.unwrap_or_default(), Vec::new());
+    // A member's flag beats its object's, wherever either stands.
+    let mut typed = typed;
+    typed.sort_by_key(|flag| flag.path.len());
     for TypedFlag { path, json } in typed {
         let value = RawValue::from_string(json).map_err(NotMerged::NoObject)?;
         if put(&mut all, &path, &path, value)? {

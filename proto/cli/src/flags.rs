@@ -10,6 +10,7 @@ use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    gathered::gathered,
     schema::{kind, meant, properties, required, sample},
     signature::type_of,
     suggest::{closest, instead},
@@ -124,6 +125,7 @@ impl ToolFlags {
     /// Of a schema; `taken` are names of options that are not the tool's.
     #[must_use]
     pub fn of(schema: &Value, taken: &[&str]) -> Self {
+        let schema = &*gathered(schema);
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let needed = required(schema).map(str::to_owned).collect();
         let mut found = Self { required: needed, options: owned(taken), ..Self::default() };

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use crate::{
     answers::ToolDescription,
     flags::{ToolFlags, quoted},
+    gathered::gathered,
     schema::{kind, meant, properties, sample},
     signature::type_of,
 };
@@ -57,7 +58,8 @@ pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> St
     for name in &flags.in_json {
         let _ = writeln!(out, "  {} in JSON alone", Escaped(name));
     }
-    let json = SafeJson(&sample(&tool.input_schema, &tool.input_schema).to_string()).to_string();
+    let schema = gathered(&tool.input_schema);
+    let json = SafeJson(&sample(&schema, &schema).to_string()).to_string();
     let _ = write!(out, "\nExamples:\n");
     if !flags.flags.is_empty() {
         let _ = writeln!(out, "  {command} {}", flags.example(&[]));

@@ -3,10 +3,10 @@
 //!
 //! - [`typed`]: arguments and times as they are typed.
 //! - [`answers`]: the shapes of answers, read leniently.
-//! - [`schema`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
+//! - [`schema`], [`gathered`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
 //! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
-//! - [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
+//! - [`completion`]: what a shell reads to complete a command; [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
 //! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
@@ -14,9 +14,11 @@
 
 pub mod answers;
 pub mod arguments;
+pub mod completion;
 pub mod destination;
 pub mod findings;
 pub mod flags;
+pub mod gathered;
 pub mod help;
 mod laid_out;
 pub mod layout;

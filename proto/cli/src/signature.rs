@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     answers::ToolDescription,
+    gathered::gathered,
     schema::{properties, referred, required},
 };
 
@@ -42,6 +43,7 @@ pub fn signature(tool: &ToolDescription, decision: Option<&str>) -> String {
 /// The arguments of a schema, in parentheses.
 #[must_use]
 pub fn arguments(schema: &Value) -> String {
+    let schema = &*gathered(schema);
     let mut types = Types { root: schema, left: MOST_PARTS };
     match schema {
         Value::Object(_) => format!("({})", types.members(schema, 0)),

@@ -5,11 +5,10 @@
 
 use std::{collections::VecDeque, ffi::OsString, path::PathBuf};
 
-use footbridge_cli::{flags::ToolWord, render::Format};
+use footbridge_cli::{completion::Shell, flags::ToolWord, render::Format};
 use footbridge_proto::vars;
 
 use crate::{
-    shells::SHELLS,
     stubs::Language,
     words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed},
 };
@@ -70,7 +69,7 @@ pub(crate) enum Step {
     Prompt(TypedCall),
     /// What a shell is to read at its start.
     Completion {
-        script: &'static str,
+        shell: Shell,
     },
     /// The usage as a page for `man`.
     Man,
@@ -225,9 +224,9 @@ fn alone(typed: Typed, name: &'static str, step: Step) -> Result<(Step, Options)
 
 /// `completion SHELL`.
 fn completion_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
-    let named = SHELLS.iter().find(|(shell, _)| typed.words.get(1).is_some_and(|word| word == shell));
-    match (named, typed.words.len()) {
-        (Some((_, script)), 2) => Ok((Step::Completion { script }, typed.options)),
+    let is_named = |shell: &Shell| typed.words.get(1).is_some_and(|word| word == shell.name());
+    match (Shell::ALL.into_iter().find(is_named), typed.words.len()) {
+        (Some(shell), 2) => Ok((Step::Completion { shell }, typed.options)),
         _ => Err(ArgsError::Completion),
     }
 }

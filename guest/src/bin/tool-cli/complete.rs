@@ -9,6 +9,7 @@
 use std::{ffi::OsString, time::Duration};
 
 use footbridge_cli::{
+    completion::Shell,
     flags::{Flag, FlagValue, ToolFlags, ToolWord},
     output,
     render::Format,
@@ -17,7 +18,6 @@ use footbridge_guest::{Client, ClientSettings};
 
 use crate::{
     calls::flags_of_prompt,
-    shells::SHELLS,
     stubs::Language,
     words::{self, BETWEEN, OPTIONS, SUBCOMMANDS, Typed, options_with},
 };
@@ -88,7 +88,7 @@ fn words_of(typed: &Typed, current: &str) -> Vec<String> {
     let named = match (typed.subcommand(), words.as_slice()) {
         (None, words) => words,
         (Some("check"), [_, named @ ..]) => named,
-        (Some("completion"), [_]) => return known(&SHELLS.map(|(shell, _)| shell)),
+        (Some("completion"), [_]) => return known(&Shell::ALL.map(Shell::name)),
         (Some("mcp"), [_]) => return servers(),
         (Some("prompt"), [_]) => return known(&["get", "list"]),
         (Some("prompt"), [_, "get", server]) => return prompts(server),

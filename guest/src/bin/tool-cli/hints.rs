@@ -2,6 +2,7 @@
 //! error, behind the bridge's own words.
 
 use footbridge_cli::{
+    gathered::gathered,
     schema::properties,
     signature::arguments,
     suggest::{closest, instead},
@@ -107,7 +108,8 @@ fn of_tool(tool: &str, data: &Value) -> Option<String> {
 fn of_arguments(asked: &mut Asked, server: &str, tool: &str, data: &Value) -> Option<String> {
     let (_, full) = described(asked, server, tool).ok()?;
     let mut hint = format!("{} takes {}", Escaped(tool), arguments(&full.input_schema));
-    let known: Vec<&str> = properties(&full.input_schema).map(|(name, _)| name.as_str()).collect();
+    let schema = gathered(&full.input_schema);
+    let known: Vec<&str> = properties(&schema).map(|(name, _)| name.as_str()).collect();
     for violation in data["validationErrors"].as_array().into_iter().flatten() {
         let name = violation["params"]["additionalProperty"].as_str();
         if let Some((name, meant)) = name.and_then(|name| Some((name, closest(name, &known)?))) {

@@ -17,14 +17,13 @@ mod hints;
 mod pauses;
 mod progress;
 mod resources;
-mod shells;
 mod step;
 mod stubs;
 mod words;
 
 use std::{ffi::OsString, process};
 
-use footbridge_cli::{output, report::StepReport, result::NotPrinted};
+use footbridge_cli::{completion::COMPLETE, output, report::StepReport, result::NotPrinted};
 use footbridge_guest::{ClientSettings, sys};
 use footbridge_proto::{
     text::{EscapedLines, SafeJson},
@@ -37,7 +36,7 @@ fn main() -> process::ExitCode {
     // Without it SIGINT still ends the process, only with another status.
     let _ = sys::exit_on_interrupt();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    if args.first().is_some_and(|word| word == "__complete") {
+    if args.first().is_some_and(|word| word == COMPLETE) {
         complete::complete(&args[1..]);
         return process::ExitCode::SUCCESS;
     }

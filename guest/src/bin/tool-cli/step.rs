@@ -117,7 +117,7 @@ TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
     match step {
         Step::Help => return help(),
-        Step::Completion { script } => return Ok(output::print(script)?),
+        Step::Completion { shell } => return Ok(output::print(&shell.script("tool-cli", "tool-cli completion"))?),
         Step::Man => return Ok(output::print(&about::man_page(USAGE))?),
         Step::Batch { parallel } => {
             let mut settings = ClientSettings::from_env()?;

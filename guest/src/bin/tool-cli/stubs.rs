@@ -10,6 +10,7 @@ mod python;
 use std::{collections::HashSet, fmt::Write as _, fs, path::Path};
 
 use footbridge_cli::{
+    gathered::gathered,
     output::NotWritten,
     schema::{kind, meant, properties, required},
     signature::first_sentence,
@@ -163,7 +164,7 @@ fn comment(tool: &ToolDescription) -> String {
 }
 
 fn typescript(name: &str, tool: &ToolDescription) -> String {
-    let schema = &tool.input_schema;
+    let schema = &*gathered(&tool.input_schema);
     let optional = if required(schema).next().is_some() { "" } else { "?" };
     let kind = match typescript_type(schema, schema, 0).as_str() {
         "any" => "Record<string, any>".to_owned(),

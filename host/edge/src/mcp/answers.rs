@@ -1,9 +1,13 @@
-//! What comes of a request, as MCP writes it. A server's own words go out as they are.
+//! What comes of a request, as MCP writes it. A server's own words go out as they are, but for halves of
+//! surrogate pairs, at which clients stop that hold answers to be text.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _, sync::Arc};
 
 use bytes::Bytes;
-use footbridge_proto::rpc::{self, ErrorObject, raw};
+use footbridge_proto::{
+    json::with_whole_pairs,
+    rpc::{self, ErrorObject, raw},
+};
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
@@ -92,6 +96,7 @@ impl McpEncoder {
 
     /// A result in one body.
     pub(super) fn result(&self, text: Box<RawValue>) -> Response<Pieces> {
+        let text = with_whole_pairs(text);
         let members = self.members(&text);
         let mut response = self.answer.result(text, &members);
         if let Shape::Initialized(id) = &self.shape
@@ -188,7 +193,8 @@ impl Encoder for McpEncoder {
                     params["logger"] = logger.as_str().into();
                 }
                 // What is JSON goes on as its server wrote it.
-                let data = if line.is_json { line.message.clone() } else { raw(&line.message).get().to_owned() };
+                let json = line.is_json.then(|| RawValue::from_string(line.message.clone()).ok()).flatten();
+                let data = json.map_or_else(|| raw(&line.message), with_whole_pairs);
                 let params = params.to_string();
                 Some(notification(
                     "notifications/message",
@@ -203,7 +209,7 @@ impl Encoder for McpEncoder {
     }
 
     fn last_event(&self, answer: Found) -> Pieces {
-        let answer = answer.or_else(|failure| self.refused(&failure));
+        let answer = answer.map(with_whole_pairs).or_else(|failure| self.refused(&failure));
         let members = answer.as_ref().map(|text| self.members(text)).unwrap_or_default();
         self.answer.last_event(EVENT, answer.map(|text| (text, members.as_str())))
     }

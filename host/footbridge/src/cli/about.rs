@@ -5,51 +5,24 @@
 
 use std::ffi::OsString;
 
-use clap::{Command, CommandFactory as _, ValueEnum};
-use footbridge_cli::{man::ManPage, output};
+use clap::{
+    Command, CommandFactory as _,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use footbridge_cli::{completion::Shell, man::ManPage, output};
 
 use super::Cli;
 use crate::report;
 
-/// The word that completion scripts call it with.
-pub(super) const COMPLETE: &str = "__complete";
-
-/// A shell that completes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum CompletedShell {
-    Bash,
-    Zsh,
-    Fish,
+/// The shells, as a value of the command line.
+pub(super) fn shells() -> impl TypedValueParser<Value = Shell> {
+    let named = |name: String| Shell::ALL.into_iter().find(|shell| shell.name() == name);
+    PossibleValuesParser::new(Shell::ALL.map(Shell::name)).try_map(move |name| named(name).ok_or("no such shell"))
 }
-
-const BASH: &str = r#"# source <(footbridge completions bash)
-_footbridge() {
-  local IFS=$'\n'
-  COMPREPLY=($(footbridge __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-}
-complete -o default -F _footbridge footbridge
-"#;
-
-const ZSH: &str = r#"# source <(footbridge completions zsh)
-_footbridge() {
-  local -a found
-  found=("${(@f)$(footbridge __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  (( ${#found} )) && [[ -n $found[1] ]] && compadd -- "${found[@]}" || _files
-}
-compdef _footbridge footbridge
-"#;
-
-const FISH: &str = "# footbridge completions fish | source
-complete -c footbridge -a '(footbridge __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-";
 
 /// Prints what a shell is to read at its start.
-pub(super) fn completions(shell: CompletedShell) -> anyhow::Result<i32> {
-    report::out(match shell {
-        CompletedShell::Bash => BASH,
-        CompletedShell::Zsh => ZSH,
-        CompletedShell::Fish => FISH,
-    })?;
+pub(super) fn completions(shell: Shell) -> anyhow::Result<i32> {
+    report::out(&shell.script("footbridge", "footbridge completions"))?;
     Ok(0)
 }
 

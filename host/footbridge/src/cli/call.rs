@@ -19,7 +19,7 @@ use crate::{
         via::{self, OfHarness},
     },
 };
-use footbridge_cli::{answers::CallResult, output::OutFile, render::Shape, result, typed};
+use footbridge_cli::{answers::CallResult, destination::Destination, render::Shape, result, typed};
 
 const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \
 of a sandbox do, and is recorded in one chain with all calls of this kind.
@@ -65,8 +65,11 @@ pub(super) struct HowToCall {
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
     /// Write the result to this file; a single image, audio or blob as its bytes
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "out_dir")]
     pub(super) out: Option<PathBuf>,
+    /// Write each image, audio and blob of the result to a file of its own in this folder, and print the rest
+    #[arg(long, value_name = "DIR")]
+    pub(super) out_dir: Option<PathBuf>,
 }
 
 pub(super) fn main(args: CallArgs) -> i32 {
@@ -117,11 +120,13 @@ impl HowToCall {
         call: impl FnOnce(Option<Duration>) -> Result<Box<RawValue>, OneShotFailure>,
     ) -> Result<(), OneShotFailure> {
         let timeout = self.timeout.as_deref().map(typed::timeout).transpose()?;
-        let file = self.out.as_deref().map(OutFile::prepare).transpose()?;
+        let out = self.out.clone().map(Destination::File);
+        let to = out.or_else(|| self.out_dir.clone().map(Destination::Folder));
+        let to = to.map(|to| to.prepare()).transpose()?;
         let raw = call(timeout)?;
         let answer: CallResult = serde_json::from_str(raw.get())
             .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
-        if result::print_call(&raw, answer, &Shape::of_json(json), file)? { Ok(()) } else { Err(OneShotFailure::Tool) }
+        if result::print_call(&raw, answer, &Shape::of_json(json), to)? { Ok(()) } else { Err(OneShotFailure::Tool) }
     }
 
     fn result(

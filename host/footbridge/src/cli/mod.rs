@@ -30,6 +30,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use footbridge_cli::completion::{COMPLETE, Shell};
 
 use crate::{
     config::{
@@ -133,8 +134,8 @@ enum Command {
     /// Print what a shell is to read so that it completes commands and options
     Completions {
         /// The shell
-        #[arg(value_enum)]
-        shell: about::CompletedShell,
+        #[arg(value_parser = about::shells())]
+        shell: Shell,
     },
     /// Print the help of all commands as a page for man
     Man,
@@ -178,7 +179,7 @@ pub fn main() -> i32 {
     if Path::new(&own).file_name().is_some_and(|name| name == mcp_tool::NAME) {
         return mcp_tool::main(&words);
     }
-    if words.first().is_some_and(|word| word == about::COMPLETE) {
+    if words.first().is_some_and(|word| word == COMPLETE) {
         return about::complete(&words[1..]);
     }
     let cli = match Cli::try_parse() {

@@ -13,7 +13,8 @@ use std::{
 
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
-    files::{FilePlan, MountsBefore, View, is_kernels},
+    engine,
+    files::{FilePlan, MountsBefore, View, is_kernels, watching},
     guarded::{Guarded, guarded},
     layer,
     new_links::{NewLinks, is_of_since},
@@ -137,10 +138,11 @@ impl GuestFiles {
             // An image has its own files. What is mounted into it is not ours to keep as it is.
             Sandbox::Podman | Sandbox::Docker => {
                 let writable = run.sandbox.writable(&run.engine_args, &[]);
-                match run.config.files.iter().find(|file| writable.reaches(file)) {
-                    Some(file) => return Err(GuestFilesError::Obeyed(file.clone())),
-                    None => Vec::new(),
+                if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
+                    return Err(GuestFilesError::Obeyed(file.clone()));
                 }
+                let mounts = engine::writable_mounts(&run.engine_args);
+                mounts.iter().filter_map(|mount| mount.canonicalize().ok()).filter(|mount| mount.is_dir()).collect()
             }
             Sandbox::Net | Sandbox::Bwrap => {
                 let own = own_folders(folders);
@@ -178,6 +180,13 @@ impl GuestFiles {
             found: FoundSockets::default(),
             since: SystemTime::now(),
         })
+    }
+
+    /// Only takes note of what a container could write, for [`Self::say_what_appeared`].
+    pub(super) fn watch(&mut self) -> FilePlan {
+        self.since = SystemTime::now();
+        self.found = sockets::in_reach(Reach { named: &self.writes, layered: None });
+        watching(&self.writes)
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
@@ -223,6 +232,11 @@ impl GuestFiles {
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
+    /// Folders that it may write, and single files.
+    pub(super) fn writes(&self) -> &[PathBuf] {
+        &self.writes
+    }
+
     fn may_write(&self, path: &Path) -> bool {
         self.writes.iter().any(|folder| path.starts_with(folder))
     }

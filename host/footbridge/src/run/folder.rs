@@ -1,7 +1,8 @@
 //! The folder of one run: its socket, and the programs that its command finds first on its PATH.
 //!
 //! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
-//! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, and `run-XXXX/s/`, which the sandbox sees.
+//! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, `run-XXXX/writes`, the folders that the command
+//! can write, and `run-XXXX/s/`, which the sandbox sees.
 //! `run-XXXX` is closed to others (0700), and `s` can be entered by all (0711): a container whose users are remapped
 //! sees `s` alone, and as a stranger.
 //! Folders of runs that were killed are removed by the next one: their lock is free.
@@ -9,17 +10,25 @@
 use std::{
     fs::{self, DirBuilder, File},
     io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt, symlink},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, PermissionsExt, symlink},
+    },
     path::{Path, PathBuf},
 };
 
-use footbridge_proto::endpoint::{EndpointError, SocketPath};
+use footbridge_proto::{
+    endpoint::{EndpointError, SocketPath},
+    text::Escaped,
+};
 
 use footbridge_audit::{
     lock_file::LockFile,
     private_folder::{FolderError, make_private},
 };
 use footbridge_core::random::{NoRandomness, random_text};
+
+use crate::report;
 
 /// What every folder of a run starts with.
 const PREFIX: &str = "run-";
@@ -99,6 +108,14 @@ impl RunFolder {
         Ok(folder)
     }
 
+    /// Keeps in it which folders of the host the command can write, in case this process cannot look at them when it has
+    /// ended.
+    pub(super) fn note_writes(&self, folders: &[PathBuf]) -> Result<(), RunFolderError> {
+        let path = self.path.join(WRITES);
+        let names: Vec<&[u8]> = folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
+        fs::write(&path, names.join(&b'\0')).map_err(|source| RunFolderError::Io { path, source })
+    }
+
     /// The whole of it, which the sandbox does not see.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -153,12 +170,30 @@ fn wait_for_lock(runtime: &Path) -> Result<LockFile, RunFolderError> {
     LockFile::wait_for(&path).map_err(|source| RunFolderError::Io { path, source })
 }
 
+/// Where [`RunFolder::note_writes`] keeps them.
+const WRITES: &str = "writes";
+
+/// Says of a run that was killed what nobody looked at when it ended.
+fn say_what_it_wrote(folder: &Path) {
+    let Ok(noted) = fs::read(folder.join(WRITES)) else { return };
+    let names = noted.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let names: Vec<String> = names.map(|name| Escaped(&String::from_utf8_lossy(name)).to_string()).collect();
+    if !names.is_empty() {
+        report::note(&format!(
+            "footbridge: an earlier run was killed before it could look for what its command left that others run or obey, \
+             in {}: look at \"git status\" with core.fsmonitor=false before you use git there",
+            names.join(", ")
+        ));
+    }
+}
+
 /// Removes the folders of runs that ended without doing so.
 fn sweep(runtime: &Path) {
     let Ok(entries) = fs::read_dir(runtime) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if ours && lock(&entry.path()).is_ok() {
+            say_what_it_wrote(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
     }

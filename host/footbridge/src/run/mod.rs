@@ -158,8 +158,10 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     tell_agent(&mut run, &choice, &folder)?;
     let shown = match choice {
         Choice::Net | Choice::Bwrap { .. } => files.plan(&run, folders, &folder, &guest).await?,
-        Choice::None | Choice::Container { .. } => FilePlan::default(),
+        Choice::Container { .. } => files.watch(),
+        Choice::None => FilePlan::default(),
     };
+    folder.note_writes(files.writes())?;
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     let local = Local::find()?;

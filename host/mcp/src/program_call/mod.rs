@@ -7,6 +7,7 @@
 //! and arguments that are none for a program, run nothing.
 
 mod printed;
+mod promised;
 
 use std::{io, time::Duration};
 
@@ -275,13 +276,16 @@ async fn stopped(process: &mut Process) {
 
 /// What was printed as a result, without the values of secrets.
 async fn judge(printed: Vec<u8>, tool: &CliTool, limit: usize, redactor: &Redactor) -> Result<Box<RawValue>, NoResult> {
-    let (prints, redactor) = (tool.prints, redactor.clone());
-    let is_much = printed.len() > MUCH;
+    let (prints, redactor, promised) = (tool.prints, redactor.clone(), tool.definition.get("outputSchema").cloned());
+    // To compile a schema may take a tenth of a second.
+    let is_much = printed.len() > MUCH || promised.is_some();
     let look = move || {
         let printed = String::from_utf8(printed).map_err(|error| {
             NoResult::Unfit(format!("it printed {} bytes that are not UTF-8 text", error.as_bytes().len()))
         })?;
-        printed::result(&redactor.scrub(&printed), prints, limit)
+        let result = printed::result(&redactor.scrub(&printed), prints, limit)?;
+        promised.map_or(Ok(()), |schema| promised::check(&result, &schema))?;
+        Ok(result)
     };
     if !is_much {
         return look();

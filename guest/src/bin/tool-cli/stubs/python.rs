@@ -8,7 +8,10 @@ use std::{
     ptr,
 };
 
-use footbridge_cli::schema::{kind, meant, properties, required};
+use footbridge_cli::{
+    gathered::gathered,
+    schema::{kind, meant, properties, required},
+};
 use footbridge_guest::answers::ToolDescription;
 use serde_json::{Value, json};
 
@@ -34,7 +37,7 @@ pub(super) fn module(server: &str, tools: &[ToolDescription]) -> String {
 }
 
 fn function(name: &str, tool: &ToolDescription, module: &mut HashSet<String>) -> String {
-    let schema = &tool.input_schema;
+    let schema = &*gathered(&tool.input_schema);
     let needed: Vec<&str> = required(schema).collect();
     let mut types = ObjectTypes { root: schema, names: module, known: HashMap::new(), declared: String::new() };
     let mut names = HashSet::new();

@@ -4,7 +4,7 @@
 
 use std::{ffi::OsString, time::Duration};
 
-use clap::{Args as _, Command, ValueEnum};
+use clap::{Args as _, Command};
 
 use super::{NAME, Options, taken, which};
 use crate::cli::known_tools::KnownTools;
@@ -12,46 +12,6 @@ use footbridge_cli::{flags::ToolFlags, output};
 
 /// How long a harness may take that is asked what a session sees: whoever presses a key waits.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// A shell whose completion is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
-impl Shell {
-    /// What the shell is to read at its start.
-    pub(super) fn script(self) -> &'static str {
-        match self {
-            Self::Bash => BASH,
-            Self::Zsh => ZSH,
-            Self::Fish => FISH,
-        }
-    }
-}
-
-const BASH: &str = r#"# source <(mcp-tool --completions bash)
-_mcp_tool() {
-  local IFS=$'\n'
-  COMPREPLY=($(mcp-tool __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
-}
-complete -o default -F _mcp_tool mcp-tool
-"#;
-
-const ZSH: &str = r#"# source <(mcp-tool --completions zsh)
-_mcp_tool() {
-  local -a found
-  found=("${(@f)$(mcp-tool __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  (( ${#found} )) && [[ -n $found[1] ]] && compadd -- "${found[@]}" || _files
-}
-compdef _mcp_tool mcp-tool
-"#;
-
-const FISH: &str = "# mcp-tool --completions fish | source
-complete -c mcp-tool -a '(mcp-tool __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-";
 
 /// Prints what the last of these words may become.
 pub(super) fn main(words: &[OsString]) -> i32 {

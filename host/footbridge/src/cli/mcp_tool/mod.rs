@@ -26,6 +26,7 @@ use crate::{
 };
 use footbridge_cli::{
     arguments::merged,
+    completion::{COMPLETE, Shell},
     flags::{ToolFlags, TypedFlag},
     output, typed,
 };
@@ -34,17 +35,14 @@ use which::Named;
 /// The name by which this binary is `mcp-tool`.
 pub(super) const NAME: &str = "mcp-tool";
 
-/// The word that completion scripts call it with.
-const COMPLETE: &str = "__complete";
-
 #[derive(Debug, Parser)]
 #[command(name = NAME, version, disable_help_flag = true, disable_help_subcommand = true)]
 struct Typed {
     #[command(flatten)]
     options: Options,
     /// Print a script that completes names and flags
-    #[arg(long, value_name = "SHELL")]
-    completions: Option<complete::Shell>,
+    #[arg(long, value_name = "SHELL", value_parser = super::about::shells())]
+    completions: Option<Shell>,
     #[command(subcommand)]
     rest: Option<Rest>,
 }
@@ -104,6 +102,7 @@ impl Options {
             via: later.how.via.or(self.how.via),
             timeout: later.how.timeout.or(self.how.timeout),
             out: later.how.out.or(self.how.out),
+            out_dir: later.how.out_dir.or(self.how.out_dir),
         };
         Self {
             files,
@@ -164,7 +163,7 @@ pub(super) fn main(words: &[OsString]) -> i32 {
     };
     let Typed { options, completions, rest } = typed;
     if let Some(shell) = completions {
-        return ended(output::print(shell.script()).map_err(Into::into), false);
+        return ended(output::print(&shell.script(NAME, "mcp-tool --completions")).map_err(Into::into), false);
     }
     let json = options.is_json();
     match rest {

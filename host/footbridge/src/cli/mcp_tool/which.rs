@@ -154,6 +154,7 @@ fn set(options: &mut Options, flag: &str, value: Option<String>) {
         "--via" => options.how.via = Some(value),
         "--timeout" => options.how.timeout = Some(value),
         "--out" => options.how.out = Some(value.into()),
+        "--out-dir" => options.how.out_dir = Some(value.into()),
         "--json" => options.json = Some(value),
         "--json-file" => options.json_file = Some(value.into()),
         _ => {}

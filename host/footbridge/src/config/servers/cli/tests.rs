@@ -96,6 +96,8 @@ fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
     for (tool, part) in [
         (json!({"name": "a", "command": "rm"}), "it runs \"rm\", which is none of \"allowedPrograms\" (cat, env)"),
         (json!({"name": "a", "command": "/bin/rm"}), "none of \"allowedPrograms\""),
+        (json!({"name": "a", "outputSchema": {"type": "object"}}), "an \"outputSchema\", and prints text"),
+        (json!({"name": "a", "output": "json", "outputSchema": {"type": 1}}), "\"outputSchema\" cannot be used"),
         (json!({"name": "a", "args": ["{x"]}), "a brace by itself"),
         (json!({"name": "a", "args": ["{x}"], "inputSchema": {"type": "object"}}), "\"{x}\" is in its words"),
         (json!({"name": "a", "allowOptions": ["x"]}), "it allows options for \"x\""),

@@ -6,7 +6,7 @@ use footbridge_core::{
     catalogue::{BadEntry, Offered},
     human::parse_duration,
     limits::ServerLimits,
-    schema::BadSchema,
+    schema::{BadSchema, InputSchema},
     secret::Secret,
 };
 use footbridge_mcp::wrapped::{CliTool, Piece, Prints, Word};
@@ -56,6 +56,10 @@ enum BadTool {
     Entry(#[from] BadEntry),
     #[error("its \"inputSchema\" cannot be used: {0}")]
     Schema(#[from] BadSchema),
+    #[error("its \"outputSchema\" cannot be used: {0}")]
+    OutputSchema(BadSchema),
+    #[error("it has an \"outputSchema\", and prints text: write \"output\": \"json\" or \"result\"")]
+    Unstructured,
 }
 
 impl<'n> Entry<'n, '_> {
@@ -130,6 +134,9 @@ impl<'n> Tool<'n, '_> {
         }
         let program = ProgramSpec { args: Vec::new(), ..program };
         let (definition, prints) = (definition?, prints?);
+        if prints == Prints::Text && definition.get("outputSchema").is_some() {
+            return self.wrong(self.at, BadTool::Unstructured);
+        }
         Some(CliTool { name: name?, definition, program, args, input, time, prints, ends_well })
     }
 
@@ -269,6 +276,9 @@ fn served(definition: &Value, name: &str) -> Result<(), BadTool> {
     let raw = RawValue::from_string(definition.to_string()).map_err(|_| BadEntry::NoKey("name"))?;
     let mut offered = Offered::default();
     offered.add_tool(&raw, &ServerLimits::default())?;
+    if let Some(promised) = definition.get("outputSchema") {
+        InputSchema::compile(promised).map_err(BadTool::OutputSchema)?;
+    }
     match offered.entries().tool(name) {
         Some(tool) => Ok(tool.compile_schema().map(drop)?),
         None => Ok(()),

@@ -1,0 +1,140 @@
+//! A schema of arguments that is put together from others, as the one object that they describe together.
+//!
+//! `$ref`, `allOf`, `anyOf` and `oneOf` are looked through as far as a person needs it: what can be said, not which
+//! combinations may be, which is the bridge's to say.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use crate::schema::{properties, referred, required};
+
+/// What a schema is put together by.
+const BY_PARTS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
+/// Parts that are looked at: they may be within each other without end.
+const MOST_PARTS: usize = 200;
+
+/// The schema with the properties of all its parts. Required is what it and all of `allOf` require, and what each
+/// alternative does.
+#[must_use]
+pub fn gathered(schema: &Value) -> Cow<'_, Value> {
+    if !BY_PARTS.iter().any(|key| schema.get(key).is_some()) {
+        return Cow::Borrowed(schema);
+    }
+    let mut left = MOST_PARTS;
+    let Parts { named, needed } = Parts::of(schema, schema, &mut left);
+    let mut whole = schema.as_object().cloned().unwrap_or_default();
+    whole.retain(|key, _| !BY_PARTS.contains(&key.as_str()));
+    whole.extend([("type".to_owned(), json!("object")), ("properties".to_owned(), named.into())]);
+    whole.insert("required".to_owned(), needed.into());
+    Cow::Owned(whole.into())
+}
+
+/// What an object has.
+#[derive(Default)]
+struct Parts {
+    named: Map<String, Value>,
+    needed: Vec<String>,
+}
+
+impl Parts {
+    fn of(schema: &Value, root: &Value, left: &mut usize) -> Self {
+        let Some(fewer) = left.checked_sub(1) else { return Self::default() };
+        *left = fewer;
+        let mut all = Self::default();
+        for (name, property) in properties(schema) {
+            all.add(name, property);
+        }
+        all.needed.extend(required(schema).map(str::to_owned));
+        let parts = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+        for part in referred(schema, root).into_iter().chain(parts("allOf")) {
+            let part = Self::of(part, root, left);
+            all.needed.extend(part.needed.iter().cloned());
+            all.take(part);
+        }
+        for key in ["anyOf", "oneOf"] {
+            let mut of_each: Option<Vec<String>> = None;
+            for part in parts(key) {
+                let part = Self::of(part, root, left);
+                let of_this = |name: &String| part.needed.contains(name);
+                of_each = Some(match of_each {
+                    None => part.needed.clone(),
+                    Some(names) => names.into_iter().filter(of_this).collect(),
+                });
+                all.take(part);
+            }
+            all.needed.extend(of_each.unwrap_or_default());
+        }
+        all.needed.dedup();
+        all
+    }
+
+    fn take(&mut self, part: Self) {
+        for (name, property) in &part.named {
+            self.add(name, property);
+        }
+    }
+
+    /// One property more, or what it may be besides.
+    fn add(&mut self, name: &str, property: &Value) {
+        match self.named.get_mut(name) {
+            None => {
+                self.named.insert(name.to_owned(), property.clone());
+            }
+            Some(known) if known == property => {}
+            Some(known) => *known = either(known, property),
+        }
+    }
+}
+
+/// The values of both where these are listed, as of what says which alternative is meant; else either.
+fn either(one: &Value, other: &Value) -> Value {
+    match (values(one), values(other)) {
+        (Some(mut values), Some(more)) => {
+            values.extend(more);
+            json!({ "enum": values })
+        }
+        _ => json!({"anyOf": [one, other]}),
+    }
+}
+
+fn values(schema: &Value) -> Option<Vec<Value>> {
+    let only = schema.get("const").map(|only| vec![only.clone()]);
+    only.or_else(|| schema.get("enum").and_then(Value::as_array).cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{flags::ToolFlags, signature::arguments};
+
+    fn names(schema: &Value) -> (Vec<String>, Vec<String>) {
+        let whole = gathered(schema);
+        (properties(&whole).map(|(name, _)| name.clone()).collect(), required(&whole).map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn what_parts_name_can_be_said_and_what_all_require_is_required() {
+        let all = json!({"properties": {"a": {}}, "required": ["a"],
+            "allOf": [{"$ref": "#/$defs/b"}, {"properties": {"c": {"type": "integer"}}, "required": ["c"]}],
+            "$defs": {"b": {"properties": {"b": {"type": "string"}}}}});
+        assert_eq!(arguments(&all), "(a: any, b?: str, c: int)");
+        let one = json!({"oneOf": [
+            {"properties": {"kind": {"const": "x"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
+            {"properties": {"kind": {"const": "y"}, "y": {"type": "string"}}, "required": ["kind", "y"]}]});
+        assert_eq!(arguments(&one), r#"(kind: "x"|"y", x?: str, y?: str)"#);
+        let flags = ToolFlags::of(&one, &[]);
+        let found: Vec<(&str, bool)> = flags.flags.iter().map(|flag| (flag.name.as_str(), flag.is_required)).collect();
+        assert_eq!(found, [("kind", true), ("x", false), ("y", false)]);
+    }
+
+    #[test]
+    fn what_is_within_itself_ends() {
+        let own = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"properties": {"a": true}}]});
+        assert_eq!(names(&own).0, ["a"]);
+        assert!(matches!(gathered(&json!({"properties": {"a": {}}})), Cow::Borrowed(_)));
+        for odd in [json!({"$ref": 7}), json!({"allOf": 7}), json!({"oneOf": [true, null, 7]})] {
+            assert_eq!(names(&odd), (Vec::new(), Vec::new()), "{odd}");
+        }
+    }
+}

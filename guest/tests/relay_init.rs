@@ -38,12 +38,20 @@ fn it_exits_with_the_status_of_the_command() {
 #[test]
 fn a_command_that_cannot_run_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let plain = folder.path().join("plain");
-    std::fs::write(&plain, "x").unwrap();
-    std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o644)).unwrap();
-    for (name, status, part) in
-        [("/no/such/command", 127, "there is no such command"), (plain.to_str().unwrap(), 126, "ermission")]
-    {
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    for (name, status, part) in [
+        ("no-such-command", 127, "there is no such command"),
+        ("/no/such/command", 127, "there is no such file"),
+        (&file("plain", "x", 0o644), 126, "ermission"),
+        (folder.path().to_str().unwrap(), 126, "this is a folder"),
+        (&file("no-interpreter", "#!/no/such/one\n", 0o755), 127, "the interpreter in its first line"),
+        (&file("no-first-line", "echo x\n", 0o755), 126, "a script begins with #!"),
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_footbridge-relay"));
         let told = command.args(["--listen", "tcp:127.0.0.1:0", "--to", "unix:/nowhere", "--", name]).output().unwrap();
         let stderr = String::from_utf8(told.stderr).unwrap();

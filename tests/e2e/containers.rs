@@ -146,7 +146,7 @@ fn a_configuration_that_the_container_could_write_is_refused() {
     let mounted = |options: &str| {
         let host = engine.host(Engine::TOOLS);
         let folder = host.servers_file().parent().unwrap().to_owned();
-        host.option(format!("--engine-arg=--volume={}:/mounted{options}", folder.display())).runs(&["true"])
+        host.option(format!("--engine-arg=--volume={}:/mounted{options}", folder.display())).shells(":")
     };
     mounted("").fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
     assert_eq!(mounted(":ro").status, 0);
@@ -154,19 +154,28 @@ fn a_configuration_that_the_container_could_write_is_refused() {
 
 #[test]
 fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
-    let Some(engine) = Engine::podman("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") else { return };
+    let Some(engine) = Engine::podman("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") else {
+        return;
+    };
     let project = tempfile::tempdir().unwrap();
     let git = Command::new("git").args(["init", "-q"]).current_dir(project.path()).status();
     assert!(git.unwrap().success());
     fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::write(project.path().join(".envrc"), "as it was\n").unwrap();
+    fs::create_dir(project.path().join(".vscode")).unwrap();
+    for name in [".envrc", ".vscode/tasks.json"] {
+        fs::write(project.path().join(name), "as it was\n").unwrap();
+    }
     let host = engine.host(Engine::TOOLS);
     let host = host.option(format!("--engine-arg=--volume={}:/mounted", project.path().display()));
     let nothing = host.shells("ls /mounted >/dev/null; echo x >/mounted/harmless");
     assert_eq!((nothing.status, nothing.stderr.as_str()), (0, ""));
-    let ran = host.shells("cd /mounted; echo x >>.envrc; echo x >.git/hooks/pre-commit; mkdir -p deep/er/.git; ln -s / out");
-    for name in [".envrc", ".git/hooks/pre-commit", "deep/er/.git", "out"] {
-        assert!(ran.stderr.contains(&format!("{}/{name}", project.path().canonicalize().unwrap().display())), "{ran:?}");
+    let ran =
+        host.shells("cd /mounted; echo x >>.envrc; echo x >>.vscode/tasks.json; echo x >.git/hooks/pre-commit; mkdir -p deep/er/.git; ln -s / out");
+    for name in [".envrc", ".vscode/tasks.json", ".git/hooks", "deep/er/.git", "out"] {
+        assert!(
+            ran.stderr.contains(&format!("{}/{name}", project.path().canonicalize().unwrap().display())),
+            "{ran:?}"
+        );
     }
     assert_eq!(ran.status, 0, "{ran:?}");
 }

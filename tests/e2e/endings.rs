@@ -172,8 +172,11 @@ fn when_a_call_is_under_way_and_the_harness_is_killed_the_record_says_what_had_l
     let types: Vec<String> = host.record().iter().map(|line| line["type"].as_str().unwrap().to_owned()).collect();
     assert_eq!(types, ["started", "session", "intent"]);
     assert_eq!(tape.count("tools/call"), 1, "sent once");
-    // The next run reads nothing of it and calls nothing again.
-    assert_eq!(host.runs_script("tool-cli slow >/dev/null").well(), "");
+    // The next run reads nothing of it and calls nothing again; and it says that nobody looked at what was left.
+    let next = host.runs_script("tool-cli slow >/dev/null");
+    let unseen = "an earlier run was killed before it could look for what its command left";
+    assert!(next.status == 0 && next.stderr.contains(unseen) && next.stderr.contains("/work: "), "{next:?}");
+    assert_eq!(host.runs_script("tool-cli slow >/dev/null").well(), "", "once");
     assert_eq!(tape.count("tools/call"), 1, "and never again");
 }
 

@@ -129,7 +129,8 @@ impl HttpClient {
             self.interceptor.forget(message);
             // Whoever called hears that it cannot be used, and only the operator can mend why.
             if Asker::of(message).is_callers()
-                && let Failure::Client(why @ (HttpError::Unusable(_) | HttpError::Redirect(_) | HttpError::Status(_))) = error
+                && let Failure::Client(why @ (HttpError::Unusable(_) | HttpError::Redirect(_) | HttpError::Status(_))) =
+                    error
             {
                 self.interceptor.ignore(&format!("an answer over HTTP: {why}"));
             }

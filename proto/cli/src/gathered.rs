@@ -3,7 +3,7 @@
 //! `$ref`, `allOf`, `anyOf` and `oneOf` are looked through as far as a person needs it: what can be said, not which
 //! combinations may be, which is the bridge's to say.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ptr};
 
 use serde_json::{Map, Value, json};
 
@@ -21,8 +21,7 @@ pub fn gathered(schema: &Value) -> Cow<'_, Value> {
     if !BY_PARTS.iter().any(|key| schema.get(key).is_some()) {
         return Cow::Borrowed(schema);
     }
-    let mut left = MOST_PARTS;
-    let Parts { named, needed } = Parts::of(schema, schema, &mut left);
+    let Parts { named, needed } = Gathering { root: schema, left: MOST_PARTS, above: Vec::new() }.of(schema);
     let mut whole = schema.as_object().cloned().unwrap_or_default();
     whole.retain(|key, _| !BY_PARTS.contains(&key.as_str()));
     whole.extend([("type".to_owned(), json!("object")), ("properties".to_owned(), named.into())]);
@@ -37,25 +36,42 @@ struct Parts {
     needed: Vec<String>,
 }
 
-impl Parts {
-    fn of(schema: &Value, root: &Value, left: &mut usize) -> Self {
-        let Some(fewer) = left.checked_sub(1) else { return Self::default() };
-        *left = fewer;
-        let mut all = Self::default();
+/// Schemas that are looked through.
+struct Gathering<'s> {
+    root: &'s Value,
+    left: usize,
+    /// What the one that is looked at is a part of: itself would say nothing new.
+    above: Vec<&'s Value>,
+}
+
+impl<'s> Gathering<'s> {
+    fn of(&mut self, schema: &'s Value) -> Parts {
+        if self.left == 0 || self.above.iter().any(|above| ptr::eq(*above, schema)) {
+            return Parts::default();
+        }
+        self.left -= 1;
+        self.above.push(schema);
+        let all = self.within(schema);
+        self.above.pop();
+        all
+    }
+
+    fn within(&mut self, schema: &'s Value) -> Parts {
+        let mut all = Parts::default();
         for (name, property) in properties(schema) {
             all.add(name, property);
         }
-        all.needed.extend(required(schema).map(str::to_owned));
+        all.need(required(schema).map(str::to_owned));
         let parts = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
-        for part in referred(schema, root).into_iter().chain(parts("allOf")) {
-            let part = Self::of(part, root, left);
-            all.needed.extend(part.needed.iter().cloned());
+        for part in referred(schema, self.root).into_iter().chain(parts("allOf")) {
+            let part = self.of(part);
+            all.need(part.needed.iter().cloned());
             all.take(part);
         }
         for key in ["anyOf", "oneOf"] {
             let mut of_each: Option<Vec<String>> = None;
             for part in parts(key) {
-                let part = Self::of(part, root, left);
+                let part = self.of(part);
                 let of_this = |name: &String| part.needed.contains(name);
                 of_each = Some(match of_each {
                     None => part.needed.clone(),
@@ -63,10 +79,19 @@ impl Parts {
                 });
                 all.take(part);
             }
-            all.needed.extend(of_each.unwrap_or_default());
+            all.need(of_each.unwrap_or_default());
         }
-        all.needed.dedup();
         all
+    }
+}
+
+impl Parts {
+    fn need(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            if !self.needed.contains(&name) {
+                self.needed.push(name);
+            }
+        }
     }
 
     fn take(&mut self, part: Self) {
@@ -130,7 +155,8 @@ mod tests {
 
     #[test]
     fn what_is_within_itself_ends() {
-        let own = json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"properties": {"a": true}}]});
+        let own =
+            json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}], "allOf": [{"$ref": "#"}, {"properties": {"a": true}}]});
         assert_eq!(names(&own).0, ["a"]);
         assert!(matches!(gathered(&json!({"properties": {"a": {}}})), Cow::Borrowed(_)));
         for odd in [json!({"$ref": 7}), json!({"allOf": 7}), json!({"oneOf": [true, null, 7]})] {

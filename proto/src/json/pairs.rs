@@ -51,7 +51,10 @@ mod tests {
         for (text, whole) in [
             (r#""\ud800""#, r#""\ufffd""#),
             (r#""\uDC00 \ud83d\ude00\ud83d""#, r#""\ufffd \ud83d\ude00\ufffd""#),
-            (r#"{"\ud800\ud800\udc00":"\\ud800 \\\ud800 \"\u00e9"}"#, r#"{"\ufffd\ud800\udc00":"\\ud800 \\\ufffd \"\u00e9"}"#),
+            (
+                r#"{"\ud800\ud800\udc00":"\\ud800 \\\ud800 \"\u00e9"}"#,
+                r#"{"\ufffd\ud800\udc00":"\\ud800 \\\ufffd \"\u00e9"}"#,
+            ),
             (r#"["\u0041\udfff"]"#, r#"["\u0041\ufffd"]"#),
             (r#""\udead\u0041""#, r#""\ufffd\u0041""#),
         ] {

@@ -182,15 +182,28 @@ impl GuestFiles {
         })
     }
 
-    /// Only takes note of what a container could write, for [`Self::say_what_appeared`].
-    pub(super) fn watch(&mut self) -> FilePlan {
-        self.since = SystemTime::now();
-        self.found = sockets::in_reach(Reach { named: &self.writes, layered: None });
-        watching(&self.writes)
+    /// What is done about them in each kind of sandbox.
+    pub(super) async fn plan(
+        &mut self,
+        run: &Run,
+        folders: &Folders,
+        folder: &RunFolder,
+        guest: &GuestBinaries,
+    ) -> anyhow::Result<FilePlan> {
+        folder.note_writes(&self.writes)?;
+        match run.sandbox {
+            Sandbox::None => Ok(FilePlan::default()),
+            Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
+            Sandbox::Podman | Sandbox::Docker => {
+                self.since = SystemTime::now();
+                self.found = sockets::in_reach(Reach { named: &self.writes, layered: None });
+                Ok(watching(&self.writes))
+            }
+        }
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
-    pub(super) async fn plan(
+    async fn view_of_them(
         &mut self,
         run: &Run,
         folders: &Folders,
@@ -232,11 +245,6 @@ impl GuestFiles {
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
-    /// Folders that it may write, and single files.
-    pub(super) fn writes(&self) -> &[PathBuf] {
-        &self.writes
-    }
-
     fn may_write(&self, path: &Path) -> bool {
         self.writes.iter().any(|folder| path.starts_with(folder))
     }

@@ -50,7 +50,7 @@ use footbridge_core::{
 use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
     pty::{Local, Unaskable},
-    sandbox::{Asked, Nesting, container, engine, files::FilePlan},
+    sandbox::{Asked, Nesting, container, engine},
 };
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
@@ -156,12 +156,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     };
     let folder = RunFolder::create(&folders.runtime, tools)?;
     tell_agent(&mut run, &choice, &folder)?;
-    let shown = match choice {
-        Choice::Net | Choice::Bwrap { .. } => files.plan(&run, folders, &folder, &guest).await?,
-        Choice::Container { .. } => files.watch(),
-        Choice::None => FilePlan::default(),
-    };
-    folder.note_writes(files.writes())?;
+    let shown = files.plan(&run, folders, &folder, &guest).await?;
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     let local = Local::find()?;

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::{config::Config, report, server_logs::ServerLogs};
 use footbridge_calls::provider::{ToolProvider as _, Unavailable};
 use footbridge_core::{budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor};
-use footbridge_mcp::{ServerReport, ServerSpec, Servers, ServersContext};
+use footbridge_mcp::{ServerLog, ServerReport, ServerSpec, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 /// Starts servers and says what each offers, or why it is not known.
@@ -16,31 +16,44 @@ pub(crate) async fn catalogues(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
 ) -> Vec<(ServerName, Result<Arc<Offered>, Unavailable>)> {
-    looked_at(config, wanted).await.0
+    looked_at(config, wanted, None).await.0
 }
 
-/// The same of all servers, and how each is, with what only the operator may know.
+/// The same of all servers, and how each is, with what only the operator may know; what they write is kept in `logs`.
 pub(crate) async fn with_reports(
     config: Config,
+    logs: ServerLogs,
 ) -> (Vec<(ServerName, Result<Arc<Offered>, Unavailable>)>, Vec<ServerReport>) {
-    looked_at(config, |_| true).await
+    looked_at(config, |_| true, Some(Arc::new(logs))).await
 }
 
-/// Starts all servers, and says how each is once it is ready, or why it is not.
-pub(crate) async fn started(config: Config) -> Vec<ServerReport> {
-    looked_at(config, |_| true).await.1
+/// Starts all servers, and says how each is once it is ready, or why it is not. What they write is kept in `logs`, if
+/// there are some.
+pub(crate) async fn started(config: Config, logs: Option<ServerLogs>) -> Vec<ServerReport> {
+    let logs = logs.map(|logs| Arc::new(logs) as _);
+    looked_at(config, |_| true, logs).await.1
+}
+
+/// Says what of a listing cannot be used: whoever looks for a tool that is not there should know why.
+pub(crate) fn say_what_is_left_out(report: &ServerReport) {
+    if let Some(first) = report.left_out_reasons.first() {
+        let (name, more) = (&report.name, report.left_out.saturating_sub(1));
+        let more = if more == 0 { String::new() } else { format!(", and {more} more; see footbridge doctor") };
+        report::note(&format!("left out of what server \"{name}\" lists: {first}{more}"));
+    }
 }
 
 async fn looked_at(
     config: Config,
     wanted: impl Fn(&ServerSpec) -> bool,
+    log: Option<Arc<dyn ServerLog>>,
 ) -> (Vec<(ServerName, Result<Arc<Offered>, Unavailable>)>, Vec<ServerReport>) {
     let Config { servers, limits, gathered, own_folders: folders, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);
     let launcher = Launcher::Kept { helper: None, folders };
-    let context = ServersContext { limits, redactor, budget, launcher, elicitation: false, log: None };
+    let context = ServersContext { limits, redactor, budget, launcher, elicitation: false, log };
     let specs = servers.into_iter().filter(wanted).collect();
     let servers = Servers::start(specs, context);
     let names = servers.servers();

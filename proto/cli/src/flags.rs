@@ -144,6 +144,11 @@ impl ToolFlags {
             }
             level = below;
         }
+        let is_described = |name: &str| properties(schema).any(|(known, _)| known == name);
+        for name in required(schema).take(MOST_FLAGS).filter(|name| !is_described(name)) {
+            found.needed_json.insert(name.to_owned(), sample(&Value::Bool(true), schema));
+            found.in_json.push(name.to_owned());
+        }
         found.flags.sort_by(|one, other| one.order.cmp(&other.order));
         found
     }
@@ -586,6 +591,12 @@ mod tests {
         let odd = ToolFlags::of(&odd, &[]);
         assert_eq!(odd.example(&["--json"]), r#"--json '{"weird name":"text"}'"#);
         assert_eq!(odd.example(&[]), r#"'{"weird name":"text"}'"#);
+        let undescribed = ToolFlags::of(
+            &json!({"properties": {"at": {"type": "array", "prefixItems":
+            [{"type": "string"}, {"type": "integer"}]}}, "required": ["at", "what"]}),
+            &[],
+        );
+        assert_eq!(undescribed.example(&["--json"]), r#"--at '["text",1]' --json '{"what":"text"}'"#);
     }
 
     #[test]

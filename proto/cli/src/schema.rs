@@ -88,6 +88,10 @@ fn sampled(property: &Value, root: &Value, depth: usize) -> Value {
     match kind(at).or(named) {
         Some("integer" | "number") => number_within(at),
         Some("boolean") => true.into(),
+        Some("array") | None if at.get("prefixItems").is_some_and(Value::is_array) && depth < MOST_SAMPLED => {
+            let each = at.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
+            each.take(MOST_ITEMS as usize).map(|item| sampled(item, root, depth + 1)).collect()
+        }
         Some("array") => {
             let count = at.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS);
             let items = at.get("items").filter(|_| depth < MOST_SAMPLED);
@@ -101,8 +105,10 @@ fn sampled(property: &Value, root: &Value, depth: usize) -> Value {
 }
 
 fn object(at: &Value, root: &Value, depth: usize) -> Value {
+    // What is required and not described can be anything.
+    let undescribed = Value::Bool(true);
     let member = |name: &str| {
-        let property = at.get("properties")?.get(name)?;
+        let property = at.get("properties").and_then(|all| all.get(name)).unwrap_or(&undescribed);
         (depth < MOST_SAMPLED).then(|| (name.to_owned(), sampled(property, root, depth + 1)))
     };
     Value::Object(required(at).filter_map(member).collect())

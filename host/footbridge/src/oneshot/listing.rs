@@ -5,10 +5,14 @@ use std::{fmt, path::Path, sync::Arc};
 use footbridge_proto::wire::ToolEntry;
 
 use super::lists::ToolsList;
-use crate::{catalogues::with_reports, composition::open_store, config::Config, report};
+use crate::{
+    catalogues::{say_what_is_left_out, with_reports},
+    composition::open_store,
+    config::Config,
+    server_logs::ServerLogs,
+};
 use footbridge_calls::{pins::Pins, provider::Unavailable};
 use footbridge_core::{catalogue::Offered, names::ServerName};
-use footbridge_mcp::ServerReport;
 
 /// A server and what it offers, or why that is not known.
 pub(crate) type Listed = (ServerName, Result<ToolsList, Unlisted>);
@@ -37,7 +41,7 @@ pub(crate) async fn list(config: Config, state: &Path) -> anyhow::Result<Vec<Lis
     let store = open_store(config.store, state).await?;
     let pins = Pins::in_store(Arc::clone(&store) as _);
     let mut all = Vec::new();
-    let (offered, reports) = with_reports(config).await;
+    let (offered, reports) = with_reports(config, ServerLogs::new(state, "tools")).await;
     reports.iter().for_each(say_what_is_left_out);
     for (name, offered) in offered {
         let list = match offered {
@@ -50,15 +54,6 @@ pub(crate) async fn list(config: Config, state: &Path) -> anyhow::Result<Vec<Lis
     }
     store.close().await;
     Ok(all)
-}
-
-/// Says what of a listing cannot be used: whoever looks for a tool that is not there should know why.
-fn say_what_is_left_out(report: &ServerReport) {
-    if let Some(first) = report.left_out_reasons.first() {
-        let (name, more) = (&report.name, report.left_out.saturating_sub(1));
-        let more = if more == 0 { String::new() } else { format!(", and {more} more; see footbridge doctor") };
-        report::note(&format!("left out of what server \"{name}\" lists: {first}{more}"));
-    }
 }
 
 /// What a server offers, as a list; what has no pin yet is pinned.

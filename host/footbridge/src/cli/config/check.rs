@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    catalogues::started,
+    catalogues::{say_what_is_left_out, started},
     cli::{Files, NoConfiguration, USAGE, folders_and_variables, runtime, session},
     config::{Config, KnownNames, LeftOut, Writable, folders::Folders, look_over, of_no_tool},
     control::{self, wire::ReloadConfig},
@@ -137,6 +137,7 @@ fn listed_before(files: &Files, folders: &Folders) -> KnownNames {
 async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
     let mut known = KnownNames::new();
     let one = |report: ServerReport| {
+        say_what_is_left_out(&report);
         let (tools, error) = match report.state {
             ServerState::Ready(offered) => {
                 let tools: Vec<String> = offered.entries().tools().map(|tool| tool.name().to_owned()).collect();
@@ -149,7 +150,7 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
         };
         StartedServer { name: report.name.to_string(), tools, error }
     };
-    let all = started(config).await.into_iter().map(one).collect();
+    let all = started(config, None).await.into_iter().map(one).collect();
     (all, known)
 }
 

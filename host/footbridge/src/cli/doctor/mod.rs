@@ -1,6 +1,6 @@
 //! `footbridge doctor`: every hop from this machine to each tool, in order, each with what was found, what it means and
 //! what mends it. Nothing is changed but for a small file that is written and removed in the state and runtime folders, and
-//! no tool is called.
+//! the logs of servers that are started; no tool is called.
 
 mod machine;
 mod servers;

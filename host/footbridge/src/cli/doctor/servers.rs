@@ -9,6 +9,7 @@ use crate::{
     catalogues::started,
     config::{Config, program_of},
     report::counted,
+    server_logs::ServerLogs,
     store::StoreKind,
 };
 use footbridge_mcp::{ServerReport, ServerSpec, ServerState, TransportSpec};
@@ -31,7 +32,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
                 started_one(report)
             }
         };
-        all.extend(started(config).await.into_iter().map(one));
+        all.extend(started(config, Some(ServerLogs::new(state, "doctor"))).await.into_iter().map(one));
     } else {
         all.push(Finding::skipped("servers", "not started"));
     }

@@ -3,7 +3,7 @@
 //! `$ref`, `allOf`, `anyOf` and `oneOf` are looked through as far as a person needs it: what can be said, not which
 //! combinations may be, which is the bridge's to say.
 
-use std::{borrow::Cow, ptr};
+use std::{borrow::Cow, collections::HashMap, ptr};
 
 use serde_json::{Map, Value, json};
 
@@ -13,6 +13,9 @@ use crate::schema::{properties, referred, required};
 const BY_PARTS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 /// Parts that are looked at: they may be within each other without end.
 const MOST_PARTS: usize = 200;
+/// Kinds of one property, and names that one part requires.
+const MOST_KINDS: usize = 20;
+const MOST_NEEDED: usize = 200;
 
 /// The schema with the properties of all its parts. Required is what it and all of `allOf` require, and what each
 /// alternative does.
@@ -21,7 +24,8 @@ pub fn gathered(schema: &Value) -> Cow<'_, Value> {
     if !BY_PARTS.iter().any(|key| schema.get(key).is_some()) {
         return Cow::Borrowed(schema);
     }
-    let Parts { named, needed } = Gathering { root: schema, left: MOST_PARTS, above: Vec::new() }.of(schema);
+    let Parts { named, needed, .. } = Gathering { root: schema, left: MOST_PARTS, above: Vec::new() }.of(schema);
+    let named: Map<String, Value> = named.into_iter().map(|(name, all)| (name.to_owned(), either(&all))).collect();
     let mut whole = schema.as_object().cloned().unwrap_or_default();
     whole.retain(|key, _| !BY_PARTS.contains(&key.as_str()));
     whole.extend([("type".to_owned(), json!("object")), ("properties".to_owned(), named.into())]);
@@ -31,9 +35,12 @@ pub fn gathered(schema: &Value) -> Cow<'_, Value> {
 
 /// What an object has.
 #[derive(Default)]
-struct Parts {
-    named: Map<String, Value>,
-    needed: Vec<String>,
+struct Parts<'s> {
+    /// Its properties in their order, each with all that is said of it.
+    named: Vec<(&'s str, Vec<&'s Value>)>,
+    /// Where in that each is.
+    places: HashMap<&'s str, usize>,
+    needed: Vec<&'s str>,
 }
 
 /// Schemas that are looked through.
@@ -45,7 +52,7 @@ struct Gathering<'s> {
 }
 
 impl<'s> Gathering<'s> {
-    fn of(&mut self, schema: &'s Value) -> Parts {
+    fn of(&mut self, schema: &'s Value) -> Parts<'s> {
         if self.left == 0 || self.above.iter().any(|above| ptr::eq(*above, schema)) {
             return Parts::default();
         }
@@ -56,23 +63,23 @@ impl<'s> Gathering<'s> {
         all
     }
 
-    fn within(&mut self, schema: &'s Value) -> Parts {
+    fn within(&mut self, schema: &'s Value) -> Parts<'s> {
         let mut all = Parts::default();
         for (name, property) in properties(schema) {
             all.add(name, property);
         }
-        all.need(required(schema).map(str::to_owned));
+        all.need(required(schema).take(MOST_NEEDED));
         let parts = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
         for part in referred(schema, self.root).into_iter().chain(parts("allOf")) {
             let part = self.of(part);
-            all.need(part.needed.iter().cloned());
+            all.need(part.needed.iter().copied());
             all.take(part);
         }
         for key in ["anyOf", "oneOf"] {
-            let mut of_each: Option<Vec<String>> = None;
+            let mut of_each: Option<Vec<&str>> = None;
             for part in parts(key) {
                 let part = self.of(part);
-                let of_this = |name: &String| part.needed.contains(name);
+                let of_this = |name: &&str| part.needed.contains(name);
                 of_each = Some(match of_each {
                     None => part.needed.clone(),
                     Some(names) => names.into_iter().filter(of_this).collect(),
@@ -85,8 +92,8 @@ impl<'s> Gathering<'s> {
     }
 }
 
-impl Parts {
-    fn need(&mut self, names: impl IntoIterator<Item = String>) {
+impl<'s> Parts<'s> {
+    fn need(&mut self, names: impl IntoIterator<Item = &'s str>) {
         for name in names {
             if !self.needed.contains(&name) {
                 self.needed.push(name);
@@ -95,31 +102,30 @@ impl Parts {
     }
 
     fn take(&mut self, part: Self) {
-        for (name, property) in &part.named {
-            self.add(name, property);
+        for (name, all) in part.named {
+            all.into_iter().for_each(|property| self.add(name, property));
         }
     }
 
     /// One property more, or what it may be besides.
-    fn add(&mut self, name: &str, property: &Value) {
-        match self.named.get_mut(name) {
-            None => {
-                self.named.insert(name.to_owned(), property.clone());
-            }
-            Some(known) if known == property => {}
-            Some(known) => *known = either(known, property),
+    fn add(&mut self, name: &'s str, property: &'s Value) {
+        let at = *self.places.entry(name).or_insert(self.named.len());
+        match self.named.get_mut(at) {
+            None => self.named.push((name, vec![property])),
+            Some((_, all)) if all.len() < MOST_KINDS && !all.contains(&property) => all.push(property),
+            Some(_) => {}
         }
     }
 }
 
-/// The values of both where these are listed, as of what says which alternative is meant; else either.
-fn either(one: &Value, other: &Value) -> Value {
-    match (values(one), values(other)) {
-        (Some(mut values), Some(more)) => {
-            values.extend(more);
-            json!({ "enum": values })
-        }
-        _ => json!({"anyOf": [one, other]}),
+/// The values of all where these are listed, as of what says which alternative is meant; else any of them.
+fn either(all: &[&Value]) -> Value {
+    match all {
+        [only] => (*only).clone(),
+        _ => match all.iter().map(|one| values(one)).collect::<Option<Vec<_>>>() {
+            Some(values) => json!({ "enum": values.concat() }),
+            None => json!({ "anyOf": all }),
+        },
     }
 }
 

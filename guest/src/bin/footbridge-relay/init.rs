@@ -154,9 +154,10 @@ impl Child {
         if signal == Signal::SIGCHLD {
             return self.reap();
         }
-        // What a terminal sends goes to all that the command runs, as it does from a terminal; SIGUSR1 and SIGUSR2 would
-        // end what does not know them.
-        let to = if matches!(signal, Signal::SIGUSR1 | Signal::SIGUSR2) { kill } else { killpg };
+        // What keys at a terminal send goes to all that the command runs, as from there. Others are the command's own to
+        // hand on: whoever ends its children in order, or knows SIGUSR1, should.
+        let by_key = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
+        let to = if by_key.contains(&signal) { killpg } else { kill };
         // It may have ended already, which SIGCHLD will tell.
         let _ = to(self.pid, signal);
         None

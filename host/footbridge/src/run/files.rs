@@ -4,7 +4,6 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
-    collections::BTreeSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -13,11 +12,8 @@ use std::{
 
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
-    engine,
-    files::{FilePlan, MountsBefore, View, is_kernels, watching},
-    guarded::{Guarded, guarded},
+    files::{FilePlan, MountsBefore, View, is_kernels},
     layer,
-    new_links::{NewLinks, is_of_since},
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, FoundSockets, Reach},
 };
@@ -25,7 +21,10 @@ use footbridge_processes::sandbox::{
 use footbridge_proto::text::Escaped;
 
 use super::{
-    Run, Sandbox, exposed,
+    Run, Sandbox,
+    appeared::{Ended, Repositories},
+    container_files::{self, ContainerFilesError},
+    exposed,
     folder::RunFolder,
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
@@ -100,12 +99,9 @@ pub(crate) enum GuestFilesError {
     /// A link leads to what nobody named.
     #[error(transparent)]
     Link(#[from] LinkElsewhere),
-    /// What is obeyed outside could be written.
-    #[error(
-        "{} is obeyed here, and in a folder that the container can write: what it puts there would run outside, as you, \
-         the next time. Keep it elsewhere, or mount the folder with :ro", .0.display()
-    )]
-    Obeyed(PathBuf),
+    /// A container would have what it must not.
+    #[error(transparent)]
+    Container(#[from] ContainerFilesError),
     /// Credentials would be opened unasked.
     #[error(
         "the working folder {} is in {}, which is hidden: start elsewhere, or open it with --write {}", path.display(),
@@ -120,7 +116,7 @@ pub(crate) enum GuestFilesError {
     /// Too much would be writable.
     #[error(
         "the working folder is {}, and the command could write to all of it: start in the folder that it is to work in, \
-         or name what it may write, as in --write {}", path.display(), path.join("project").display()
+         or name what it may write, as in --write PATH", path.display()
     )]
     TooMuch {
         /// The working folder.
@@ -135,15 +131,8 @@ impl GuestFiles {
         let home = home_folder().filter(|home| home.is_dir() && !is_shared(home));
         let writes = match run.sandbox {
             Sandbox::None => Vec::new(),
-            // An image has its own files. What is mounted into it is not ours to keep as it is.
-            Sandbox::Podman | Sandbox::Docker => {
-                let writable = run.sandbox.writable(&run.engine_args, &[]);
-                if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
-                    return Err(GuestFilesError::Obeyed(file.clone()));
-                }
-                let mounts = engine::writable_mounts(&run.engine_args);
-                mounts.iter().filter_map(|mount| mount.canonicalize().ok()).filter(|mount| mount.is_dir()).collect()
-            }
+            // An image has its own files.
+            Sandbox::Podman | Sandbox::Docker => container_files::written(run, &own_folders(folders))?,
             Sandbox::Net | Sandbox::Bwrap => {
                 let own = own_folders(folders);
                 let kept = kept_back(home.as_deref());
@@ -178,6 +167,7 @@ impl GuestFiles {
             mounts_before: MountsBefore::default(),
             session: None,
             found: FoundSockets::default(),
+            repositories: Repositories::default(),
             since: SystemTime::now(),
         })
     }
@@ -190,14 +180,14 @@ impl GuestFiles {
         folder: &RunFolder,
         guest: &GuestBinaries,
     ) -> anyhow::Result<FilePlan> {
-        folder.note_writes(&self.writes)?;
         match run.sandbox {
             Sandbox::None => Ok(FilePlan::default()),
             Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
             Sandbox::Podman | Sandbox::Docker => {
                 self.since = SystemTime::now();
                 self.found = sockets::in_reach(Reach { named: &self.writes, layered: None });
-                Ok(watching(&self.writes))
+                self.repositories = Repositories::below(&self.writes);
+                Ok(FilePlan::default())
             }
         }
     }
@@ -273,56 +263,24 @@ impl GuestFiles {
         }
     }
 
-    /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
-    /// where it writes, and sockets that other programs made meanwhile there.
-    pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
-        let mut appeared = plan.appeared();
-        let is_new = |path: &PathBuf| self.may_write(path) && !plan.knows(path) && path.symlink_metadata().is_ok();
-        let now: Vec<Guarded> = self.writes.iter().map(|folder| guarded(folder)).collect();
-        let is_cut = now.iter().any(|guarded| guarded.is_cut);
-        let now = now.into_iter().flat_map(|Guarded { paths, begun, .. }| paths.into_iter().chain(begun));
-        for path in now.collect::<BTreeSet<_>>().into_iter().filter(is_new) {
-            // What is in a folder that is named already need not be.
-            if !appeared.iter().any(|above| path.starts_with(above)) {
-                appeared.push(path);
-            }
-        }
-        // What is obeyed where most is started from comes first.
-        appeared.sort_by_key(|path| path.components().count());
-        let links = NewLinks::look(&self.writes, self.since, &homes(self.home.as_deref()));
-        let is_said = |git: &PathBuf| appeared.iter().any(|path| path.starts_with(git) || git.starts_with(path));
-        let repositories = links.repositories.into_iter().filter(|git| !plan.knows(git) && !is_said(git)).collect();
-        say_new(appeared, "or written, and run or obeyed by other programs here", "look before you use them");
-        say_new(repositories, "repositories of git", "their settings can run programs, also by git status above them");
-        // Of a folder that was too large before, it was said then.
-        if is_cut && plan.cut().next().is_none() {
-            report::note(
-                "footbridge: not all could be looked through for what other programs run or obey, such as repositories: \
-                 look at \"git status\" with core.fsmonitor=false before you use git there",
-            );
-        }
-        say_new(links.found, "links that lead out of what it may write", "look where to before you follow them");
-        if !links.is_whole {
-            report::note(
-                "footbridge: not all could be looked through for new links: the folders that the command may write are \
-                 too large, or it closed some",
-            );
-        }
-        let sockets = sockets::below(&self.writes).sockets.into_iter();
-        let is_own = |path: &PathBuf| self.session.as_ref().is_some_and(|session| path.starts_with(session));
-        // One that was made anew lost what covered the one before.
-        let is_new = |path: &PathBuf| !self.found.sockets.contains(path) || is_of_since(path, self.since);
-        let is_seen = |path: &PathBuf| !path.parent().is_some_and(|folder| plan.hides(folder));
-        let sockets = sockets.filter(|path| is_new(path) && is_seen(path) && !is_own(path)).collect();
-        say_new(sockets, "sockets of other programs that it could connect to", "start those before it, or elsewhere");
+    /// Tells of what could not be kept from the command.
+    pub(super) fn say_what_appeared(&self, plan: &FilePlan, sandbox: Sandbox) {
+        let ended = Ended {
+            writes: &self.writes,
+            since: self.since,
+            homes: homes(self.home.as_deref()),
+            plan,
+            is_bare: sandbox.engine().is_some(),
+            repositories: &self.repositories,
+            found: &self.found,
+            session: self.session.as_deref(),
+        };
+        ended.say_what_appeared();
     }
-}
 
-/// Says what is new of a kind, if anything is.
-fn say_new(paths: Vec<PathBuf>, what: &str, next: &str) {
-    if !paths.is_empty() {
-        let names = names_of(&paths);
-        report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
+    /// Folders that it may write, and single files.
+    pub(super) fn writes(&self) -> &[PathBuf] {
+        &self.writes
     }
 }
 
@@ -363,7 +321,7 @@ fn say_not_kept(plan: &FilePlan) {
 }
 
 /// These paths in one line, if they are not too many.
-fn names_of(paths: &[PathBuf]) -> String {
+pub(super) fn names_of(paths: &[PathBuf]) -> String {
     let name = |path: &PathBuf| Escaped(&path.to_string_lossy()).to_string();
     let mut names: Vec<String> = paths.iter().take(NAMED).map(name).collect();
     names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
@@ -431,7 +389,8 @@ const SETTINGS: [&str; 6] = [".cache", ".config", ".local", ".local/bin", ".loca
 /// Whether too much would be writable if all of this were: a home folder, or what is above one, or its settings, or
 /// what is shared or the system's.
 fn is_too_much(folder: &Path, home: Option<&Path>) -> bool {
-    let is_of_the_system = SYSTEM.iter().any(|system| folder.starts_with(system));
+    let is_at_home = homes(home).iter().any(|home| folder.starts_with(home));
+    let is_of_the_system = !is_at_home && SYSTEM.iter().any(|system| folder.starts_with(system));
     let is_built = BUILT_THERE.iter().any(|built| folder.starts_with(built) && folder != Path::new(built));
     let are_settings = || homes(home).iter().any(|home| SETTINGS.iter().any(|below| folder == home.join(below)));
     is_shared(folder) || (is_of_the_system && !is_built) || holds_a_home(folder, home) || are_settings()

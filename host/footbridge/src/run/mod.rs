@@ -5,8 +5,10 @@
 //! keepers when this process is killed.
 
 mod agent;
+mod appeared;
 mod ask;
 mod commands;
+mod container_files;
 mod delivery;
 mod exposed;
 mod files;
@@ -50,7 +52,7 @@ use footbridge_core::{
 use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
     pty::{Local, Unaskable},
-    sandbox::{Asked, Nesting, container, engine},
+    sandbox::{Asked, Nesting, container, engine, engine_args::host_mounts},
 };
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
@@ -100,7 +102,10 @@ impl Sandbox {
                 let named = named.iter().filter(|path| !files::is_never_opened(path)).cloned();
                 Writable::folders(files::opened_unasked().into_iter().chain(named))
             }
-            Self::Podman | Self::Docker => Writable::folders(engine::writable_mounts(engine_args)),
+            Self::Podman | Self::Docker => {
+                let mounts = host_mounts(engine_args).into_iter().filter(|mount| mount.is_writable);
+                Writable::folders(mounts.map(|mount| mount.source))
+            }
         }
     }
 }
@@ -189,6 +194,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let (services, start) = (&services[..], &files.start);
     let (choice, folder, token) = (&choice, &folder, &token);
     let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
+    let sandbox = run.sandbox;
+    folder.note_writes(files.writes())?;
     let ended = match plan.prepare(&endpoint, &guest, &shown) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
@@ -197,7 +204,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         engine.explain_failure();
     }
     drop(logged);
-    files.say_what_appeared(&shown);
+    files.say_what_appeared(&shown, sandbox);
+    folder.note_writes(&[])?;
     rest.end(harness.stop()).await;
     ended
 }

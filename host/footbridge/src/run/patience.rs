@@ -1,4 +1,4 @@
-//! How long a command is let go on that takes no signals: until its user insists, or has left.
+//! How long a command is let go on that does not end by signals: until its user insists, or has left.
 //!
 //! A command may do as it likes about a signal, and what is hostile does nothing. Whoever sends signals in a row means
 //! it; and whoever closed the terminal, so that no more signals can come from there, gets what a closed terminal means
@@ -35,8 +35,12 @@ impl Patience {
 
     /// Takes note of a signal. Whether that was one too many.
     pub(super) fn ends_by(&mut self, signal: Signal, now: Instant) -> bool {
-        if signal == Signal::SIGHUP && self.had_terminal {
-            self.left.get_or_insert(now);
+        if signal == Signal::SIGHUP {
+            if self.had_terminal {
+                self.left.get_or_insert(now);
+            }
+            // Others are told by it to read their settings again.
+            return false;
         }
         let in_a_row = self.last.replace(now).is_some_and(|last| now.duration_since(last) <= IN_A_ROW);
         self.count = if in_a_row { self.count + 1 } else { 1 };

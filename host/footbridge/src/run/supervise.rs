@@ -125,7 +125,7 @@ async fn wait(
         if let Some(signal) = next
             && patience.ends_by(signal, Instant::now())
         {
-            return kill(kept, signal).await;
+            return kill(kept, "its third signal in a row, and it had not ended").await;
         }
         match (next.take(), &delivery) {
             (Some(signal), Some(delivery)) => delivery.send(signal),
@@ -136,15 +136,16 @@ async fn wait(
             ended = kept.wait() => return Ok(ended?.code()),
             signal = signals.next() => next = Some(signal),
             signal = undelivered(&mut delivery) => kept.signal(signal),
-            () = patience.ends_by_itself() => return kill(kept, Signal::SIGHUP).await,
+            () = patience.ends_by_itself() => return kill(kept, "its terminal is closed, and it had not ended").await,
         }
     }
 }
 
-/// The end of a command that goes on despite this signal.
-async fn kill(kept: &mut Kept, signal: Signal) -> anyhow::Result<i32> {
-    crate::report::note("footbridge: the command takes no signals, and is killed with all that came of it");
-    kept.kill(KILLED).await.map_or(Ok(128 + signal as i32), |ended| Ok(ended?.code()))
+/// Ends a command that would go on, whatever whoever runs it for us says.
+async fn kill(kept: &mut Kept, why: &str) -> anyhow::Result<i32> {
+    crate::report::note(&format!("footbridge: the command is killed, with all that came of it: {why}"));
+    let _all_is_gone_or_late = kept.kill(KILLED).await;
+    Ok(128 + Signal::SIGKILL as i32)
 }
 
 async fn undelivered(delivery: &mut Option<SignalDelivery>) -> Signal {

@@ -25,6 +25,10 @@ impl Cleanup {
         self.run_command(signals);
         let (none_left, ending) = none_left_within(HELPERS, program, signals);
         if none_left {
+            // One that only ended meanwhile may have made a container behind the engine's back.
+            if ending.is_some() {
+                self.run_command(signals);
+            }
             return ending;
         }
         let killed = end_all(program, signals);

@@ -43,8 +43,8 @@ impl EngineKind {
     /// What only this engine needs: Podman can hand its own environment and proxies to containers.
     pub(super) fn own_args(self) -> &'static [&'static str] {
         match self {
-            Self::Podman => &["--env-host=false", "--http-proxy=false"],
-            Self::Docker => &[],
+            Self::Podman => &["--env-host=false", "--http-proxy=false", "--pid=private", "--ipc=private"],
+            Self::Docker => &["--ipc=private"],
         }
     }
 
@@ -140,42 +140,6 @@ pub struct Engine {
     pub(super) own: Vec<OsString>,
 }
 
-/// Folders and files of the host that these `--engine-arg`s mount so that a container can write them, as they are named.
-pub fn writable_mounts(args: &[OsString]) -> Vec<PathBuf> {
-    let args: Vec<_> = args.iter().map(|arg| arg.to_string_lossy()).collect();
-    let values = args.iter().enumerate().filter_map(|(at, arg)| {
-        let next = || args.get(at + 1).map(|next| next.as_ref());
-        match arg.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => Some((flag, value)),
-            _ if arg.starts_with("-v") && arg.len() > 2 => Some(("-v", arg[2..].trim_start_matches('='))),
-            _ => next().map(|value| (arg.as_ref(), value)),
-        }
-    });
-    values
-        .filter_map(|(flag, value)| match flag {
-            "-v" | "--volume" => volume(value),
-            "--mount" => mount(value),
-            _ => None,
-        })
-        .collect()
-}
-
-/// The source of `SOURCE:TARGET[:OPTIONS]`, if it is a path. What the engine keeps a copy of, or never writes, is none.
-fn volume(value: &str) -> Option<PathBuf> {
-    let mut parts = value.split(':');
-    let (source, _target, options) = (parts.next()?, parts.next()?, parts.next().unwrap_or_default());
-    let kept = options.split(',').any(|option| matches!(option, "ro" | "O"));
-    (source.starts_with(['/', '.']) && !kept).then(|| PathBuf::from(source))
-}
-
-/// The source of `type=bind,source=SOURCE,...`.
-fn mount(value: &str) -> Option<PathBuf> {
-    let pairs = || value.split(',').map(|part| part.split_once('=').unwrap_or((part, "true")));
-    let is_read_only = pairs().any(|(key, value)| matches!(key, "ro" | "readonly") && value != "false");
-    let source = pairs().find(|(key, _)| matches!(*key, "source" | "src"))?.1;
-    (source.starts_with(['/', '.']) && !is_read_only).then(|| PathBuf::from(source))
-}
-
 /// What an engine says to a question.
 enum Says {
     Yes,
@@ -252,34 +216,5 @@ impl Engine {
         );
         // Without a standard error there is nobody to tell.
         let _ = std::io::stderr().write_all(text.as_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_that_a_container_can_write_are_found_among_its_arguments() {
-        let found = |args: &[&str]| writable_mounts(&args.iter().map(OsString::from).collect::<Vec<_>>());
-        for args in [
-            &["--volume=/w:/work"][..],
-            &["-v", "/w:/work:Z"],
-            &["-v/w:/work"],
-            &["--memory=2g", "--mount", "type=bind,src=/w,target=/work"],
-            &["--mount=type=bind,source=/w,target=/work,ro=false"],
-        ] {
-            assert_eq!(found(args), [PathBuf::from("/w")], "{args:?}");
-        }
-        for args in [
-            &["--volume=/w:/work:ro"][..],
-            &["-v", "/w:/work:O"],
-            &["--volume=named:/work"],
-            &["--mount=type=bind,source=/w,target=/work,readonly"],
-            &["--mount=type=tmpfs,target=/work"],
-            &["--workdir=/work"],
-        ] {
-            assert_eq!(found(args), Vec::<PathBuf>::new(), "{args:?}");
-        }
     }
 }

@@ -148,30 +148,6 @@ impl Steps {
     }
 }
 
-/// Entries of a folder that are watched, each by itself.
-const MAX_ENTRIES: usize = 1_000;
-
-/// A plan that does nothing, and watches these folders: a container has them as they are.
-#[must_use]
-pub fn watching(folders: &[PathBuf]) -> FilePlan {
-    let mut watched = Watched::default();
-    for folder in folders {
-        let Guarded { paths, begun, is_cut, .. } = guarded(folder);
-        watched.known.extend(paths.iter().chain(&begun).cloned());
-        watched.cut.extend(is_cut.then(|| folder.clone().into_os_string()));
-        let below = paths.into_iter().chain(begun).filter(|path| path.starts_with(folder));
-        let with_entries = below.flat_map(|path| entries_of(&path).into_iter().chain([path]));
-        watched.begun.extend(with_entries.map(|path| (path.clone().into_os_string(), Version::at(&path))));
-    }
-    FilePlan::new(Vec::new(), OsString::new(), watched)
-}
-
-/// What is in a folder, if it is not large.
-fn entries_of(folder: &Path) -> Vec<PathBuf> {
-    let entries = folder.read_dir().into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).take(MAX_ENTRIES).collect()
-}
-
 impl View {
     /// The steps to it. Makes folders that must not be made from inside.
     ///

@@ -19,8 +19,6 @@ use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
-/// Parts of a submodule's name, which is its path where it was added.
-const NAME_DEPTH: usize = 10;
 /// How far down other repositories are looked for, and links in what is guarded.
 const NESTED_DEPTH: usize = 4;
 /// Folders that are looked through for them.
@@ -199,8 +197,9 @@ impl Search {
         // What holds all of a work tree cannot be kept from whoever works in it.
         self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
         if depth > 0 {
-            let (modules, of_modules) = git_folders_below(&git.join("modules"), NAME_DEPTH);
-            self.add(of_modules);
+            let Below { found: modules, closed, is_whole } = git_folders_below(&git.join("modules"));
+            self.add(closed);
+            self.found.is_cut |= !is_whole;
             for inner in modules.iter().chain(&work_trees) {
                 let its = self.work_tree(inner);
                 // Git goes there by itself, however deep it is, and takes whatever is there for the repository.
@@ -215,7 +214,7 @@ impl Search {
         if let Some(file) = leads_to(&git.join("gitdir")) {
             return file.parent().map(Path::to_owned);
         }
-        let of_settings = self.settings(vec![git.join("config")]).work_tree.map(|tree| git.join(tree));
+        let of_settings = self.settings(vec![git.join("config"), git.join("config.worktree")]).work_tree.map(|tree| git.join(tree));
         of_settings.or_else(|| git.parent().filter(|_| git.ends_with(".git")).map(Path::to_owned))
     }
 
@@ -310,20 +309,30 @@ fn listed(folder: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
     }
 }
 
-/// A submodule's name may have slashes, so its folder of git may be deeper; and what cannot be looked through.
-fn git_folders_below(folder: &Path, depth: usize) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let (inner, closed) = listed(folder);
-    let (mut found, mut closed) = (Vec::new(), Vec::from_iter(closed));
-    for inner in inner {
-        if is_git(&inner) {
-            found.push(inner);
-        } else if depth > 0 {
-            let (deeper, unread) = git_folders_below(&inner, depth - 1);
-            found.extend(deeper);
-            closed.extend(unread);
+/// Folders of git below this one, and folders that cannot be read; whether it was looked at all.
+struct Below {
+    found: Vec<PathBuf>,
+    closed: Vec<PathBuf>,
+    is_whole: bool,
+}
+
+/// Looks for folders of git below this one. Names of submodules, which are their paths, are folders in each other.
+fn git_folders_below(folder: &Path) -> Below {
+    let mut below = Below { found: Vec::new(), closed: Vec::new(), is_whole: true };
+    let (mut ahead, mut looked) = (VecDeque::from([folder.to_owned()]), 0);
+    while let Some(at) = ahead.pop_front() {
+        let (inner, closed) = listed(&at);
+        below.closed.extend(closed);
+        for inner in inner {
+            looked += 1;
+            if looked > MAX_LOOKED {
+                below.is_whole = false;
+                return below;
+            }
+            if is_git(&inner) { below.found.push(inner) } else { ahead.push_back(inner) }
         }
     }
-    (found, closed)
+    below
 }
 
 #[cfg(test)]

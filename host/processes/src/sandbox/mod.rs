@@ -6,6 +6,7 @@
 pub mod bwrap;
 pub mod container;
 pub mod engine;
+pub mod engine_args;
 mod environment;
 pub mod files;
 mod git_settings;

@@ -5,7 +5,7 @@
 //! then, too: of others only what may be below them is looked at. Looking at all takes time, so there is a limit.
 
 use std::collections::HashMap;
-use std::fs::{DirEntry, Metadata, read_dir};
+use std::fs::{Metadata, read_dir};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -23,13 +23,17 @@ const COARSE: Duration = Duration::from_millis(20);
 /// File systems where a folder has a link more for each folder in it: ext2 to ext4, which have one number, tmpfs and XFS.
 const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 
+/// What git takes for a repository, and what it obeys in it.
+const GIT: &str = ".git";
+const OBEYED: [&str; 3] = ["config", "config.worktree", "hooks"];
+
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewLinks {
     /// The links.
     pub found: Vec<PathBuf>,
-    /// What was made meanwhile and git takes for a repository: it looks into those below it by itself, however deep they
-    /// are, and obeys their settings.
+    /// What git takes for a repository and was made, moved there or written meanwhile, by git as well: git looks into
+    /// those below it by itself, however deep they are, and obeys their settings.
     pub repositories: Vec<PathBuf>,
     /// Whether all could be looked at, and in time.
     pub is_whole: bool,
@@ -65,6 +69,25 @@ pub fn is_of_since(path: &Path, since: SystemTime) -> bool {
     path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= earliest(since))
 }
 
+/// Whether this, or anything in it, is of since then; nothing where that could not be told in time. No link is followed.
+#[must_use]
+pub fn is_any_of_since(path: &Path, since: SystemTime, until: Instant) -> Option<bool> {
+    let mut ahead = vec![path.to_owned()];
+    while let Some(at) = ahead.pop() {
+        if Instant::now() > until {
+            return None;
+        }
+        let Ok(meta) = at.symlink_metadata() else { continue };
+        if changed(&meta) >= earliest(since) {
+            return Some(true);
+        }
+        if meta.is_dir() {
+            ahead.extend(read_dir(&at).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    Some(false)
+}
+
 fn earliest(since: SystemTime) -> Duration {
     since.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(COARSE)
 }
@@ -85,6 +108,7 @@ impl Search {
     fn look_in(&mut self, folder: &Path, ahead: &mut Vec<PathBuf>, leads_out: impl Fn(&Path) -> bool) {
         let Ok(meta) = folder.symlink_metadata() else { return };
         let is_changed = changed(&meta) >= self.since;
+        self.look_at_repository(folder.join(GIT));
         if !is_changed && meta.nlink() == 2 && self.counts(&meta, folder) {
             return;
         }
@@ -104,9 +128,6 @@ impl Search {
                 return;
             }
             let Ok(kind) = entry.file_type() else { continue };
-            if is_changed && entry.file_name() == ".git" && self.is_made_since(&entry) {
-                self.all.repositories.push(entry.path());
-            }
             if kind.is_dir() {
                 ahead.push(entry.path());
             } else if is_changed && kind.is_symlink() {
@@ -116,11 +137,12 @@ impl Search {
         }
     }
 
-    /// By its birth: git changes those of before, too. Where the file system knows none, by its change.
-    fn is_made_since(&self, entry: &DirEntry) -> bool {
-        let Ok(meta) = entry.metadata() else { return false };
-        let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        born.unwrap_or_else(|| changed(&meta)) >= self.since
+    /// By its change, as of what it obeys in it: one that was moved there, or is a hard link, was born before.
+    fn look_at_repository(&mut self, git: PathBuf) {
+        let of_since = |path: &Path| path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= self.since);
+        if of_since(&git) || OBEYED.iter().any(|name| of_since(&git.join(name))) {
+            self.all.repositories.push(git);
+        }
     }
 
     fn counts(&mut self, meta: &Metadata, folder: &Path) -> bool {
@@ -180,18 +202,25 @@ mod tests {
         }
         symlink("../../..", at("work/old/quiet/of-before")).unwrap();
         symlink("../..", at("work/before")).unwrap();
-        fs::create_dir_all(at("work/.git")).unwrap();
+        for folder in ["work/.git/hooks", "work/renamed.git", "work/deep/.git", "work/leaf"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        fs::write(at("work/leaf/.git"), "gitdir: somewhere").unwrap();
+        fs::write(at("work/deep/.git/config"), "as it was").unwrap();
         // Longer than the kernel's clock is coarse.
         thread::sleep(COARSE * 4);
         let since = SystemTime::now();
         thread::sleep(COARSE);
         symlink("../../..", at("work/old/leaf/new")).unwrap();
         fs::create_dir_all(at("work/old/leaf/node_modules/x/y/z/.git")).unwrap();
-        fs::write(at("work/.git/index"), "").unwrap();
+        fs::rename(at("work/renamed.git"), at("work/old/.git")).unwrap();
+        fs::write(at("work/leaf/.git"), "gitdir: elsewhere").unwrap();
+        fs::write(at("work/deep/.git/config"), "written in place").unwrap();
         fs::rename(at("work/before"), at("work/other/renamed")).unwrap();
         let found = NewLinks::look(&[at("work")], since, &[]);
         assert_eq!(found.found, [at("work/old/leaf/new"), at("work/other/renamed")]);
-        assert_eq!(found.repositories, [at("work/old/leaf/node_modules/x/y/z/.git")], "and none of before");
+        let new = ["deep/.git", "leaf/.git", "old/.git", "old/leaf/node_modules/x/y/z/.git"];
+        assert_eq!(found.repositories, new.map(|git| at("work").join(git)), "and none of before");
         assert!(is_of_since(&at("work/old/leaf"), since) && !is_of_since(&at("work/old/quiet"), since));
     }
 }

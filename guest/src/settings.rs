@@ -188,7 +188,7 @@ pub enum SettingsError {
         source: TokenError,
     },
     /// A token file that cannot be read.
-    #[error("cannot read the token from {path} ({name}): {source}", path = path.display(), name = vars::TOKEN_FILE)]
+    #[error("cannot read the token from {path} ({name}): {source}; for another user create the session with --socket-mode 0666", path = path.display(), name = vars::TOKEN_FILE)]
     TokenFile {
         /// The file.
         path: PathBuf,

@@ -63,7 +63,7 @@ fn a_host_that_is_well_and_one_that_is_not() {
         let one = of(&found, check);
         assert!(one["status"] == "problem" && one["mend"].is_string() && one.to_string().contains(says), "{one}");
     }
-    let logs = Running::start(&mut host.footbridge(&["servers", "logs", "ends"])).ends();
+    let logs = Running::start(&mut host.footbridge(&["servers", "logs", "ends"].map(OsStr::new))).ends();
     assert!(logs.well().contains("whatever is wrong"), "what it advises is there");
     assert_eq!(of(&found, "gone: start")["status"], "skipped", "one cause is one problem");
     assert_eq!((&of(&found, "demo: start")["status"], &of(&found, "step y")["status"]), (&json!("ok"), &json!("ok")));

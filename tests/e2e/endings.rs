@@ -42,8 +42,12 @@ fn a_signal_reaches_all_that_the_command_runs_and_not_its_shell_alone() {
 fn a_command_that_takes_no_signals_is_killed_by_the_third() {
     for sandbox in SANDBOXES {
         let host = Host::with(&Servers::demo()).sandbox(sandbox);
-        let mut running = host.starts_script("trap '' INT TERM HUP QUIT; echo ready; while :; do sleep 0.05; done");
+        let script = "trap '' INT TERM QUIT; trap 'echo heard' HUP; echo ready; while :; do sleep 0.05; done";
+        let mut running = host.starts_script(script);
         running.stdout.shows("ready\n");
+        // Once it hears a signal, it is known to have started; and this one does not count.
+        running.signal(Signal::SIGHUP);
+        running.stdout.shows("heard\n");
         for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM] {
             running.signal(signal);
         }

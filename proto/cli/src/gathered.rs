@@ -15,6 +15,8 @@ const BY_PARTS: [&str; 4] = ["$ref", "allOf", "anyOf", "oneOf"];
 const MOST_PARTS: usize = 200;
 /// Kinds of one property, and names that one part requires.
 const MOST_KINDS: usize = 20;
+/// Values that are put into one list.
+const MOST_VALUES: usize = 500;
 const MOST_NEEDED: usize = 200;
 
 /// The schema with the properties of all its parts. Required is what it and all of `allOf` require, and what each
@@ -123,8 +125,16 @@ fn either(all: &[&Value]) -> Value {
     match all {
         [only] => (*only).clone(),
         _ => match all.iter().map(|one| values(one)).collect::<Option<Vec<_>>>() {
-            Some(values) => json!({ "enum": values.concat() }),
-            None => json!({ "anyOf": all }),
+            Some(values) if values.iter().map(Vec::len).sum::<usize>() <= MOST_VALUES => {
+                let mut once: Vec<Value> = Vec::new();
+                for value in values.into_iter().flatten() {
+                    if !once.contains(&value) {
+                        once.push(value);
+                    }
+                }
+                json!({ "enum": once })
+            }
+            _ => json!({ "anyOf": all }),
         },
     }
 }
@@ -152,7 +162,7 @@ mod tests {
         assert_eq!(arguments(&all), "(a: any, b?: str, c: int)");
         let one = json!({"oneOf": [
             {"properties": {"kind": {"const": "x"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
-            {"properties": {"kind": {"const": "y"}, "y": {"type": "string"}}, "required": ["kind", "y"]}]});
+            {"properties": {"kind": {"enum": ["x", "y"]}, "y": {"type": "string"}}, "required": ["kind", "y"]}]});
         assert_eq!(arguments(&one), r#"(kind: "x"|"y", x?: str, y?: str)"#);
         let flags = ToolFlags::of(&one, &[]);
         let found: Vec<(&str, bool)> = flags.flags.iter().map(|flag| (flag.name.as_str(), flag.is_required)).collect();

@@ -53,6 +53,10 @@ fn candidates(before: &[&str], current: &str) -> Vec<String> {
     if is_value {
         return before.last().and_then(|flag| values(command, flag)).unwrap_or_default();
     }
+    if let Some((flag, _)) = current.split_once('=') {
+        let values = values(command, flag).unwrap_or_default();
+        return values.into_iter().map(|value| format!("{flag}={value}")).collect();
+    }
     if current.starts_with('-') {
         let flags = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long);
         return flags.chain(["help"]).map(|name| format!("--{name}")).collect();
@@ -108,6 +112,7 @@ mod tests {
         assert_eq!(completed(&["config"], "ch"), ["check"]);
         assert_eq!(completed(&["run"], "--sand"), ["--sandbox"]);
         assert_eq!(completed(&["run", "--sandbox"], "po"), ["podman"]);
+        assert_eq!(completed(&["run"], "--sandbox=po"), ["--sandbox=podman"]);
         assert_eq!(completed(&["completions"], "z"), ["zsh"]);
         assert!(completed(&["run", "--config"], "").is_empty(), "a file is the shell's to find");
         assert!(completed(&["run", "--"], "se").is_empty());

@@ -18,8 +18,12 @@ use footbridge_processes::sandbox::{
     sockets::{self, FoundSockets},
 };
 
-use super::files::names_of;
+use footbridge_proto::text::Escaped;
+
 use crate::report;
+
+/// Paths that are named in one line.
+const NAMED: usize = 150;
 
 /// How long guarded folders are looked through for what was written.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -90,7 +94,11 @@ impl Ended<'_> {
                  may write are too large, or it closed some",
             );
         }
-        say_new(&self.sockets(), "sockets of other programs that it could connect to", "start those before it, or elsewhere");
+        say_new(
+            &self.sockets(),
+            "sockets of other programs that it could connect to",
+            "start those before it, or elsewhere",
+        );
     }
 
     fn names(&self) -> Appeared {
@@ -152,4 +160,12 @@ fn say_new(paths: &[PathBuf], what: &str, next: &str) {
         let names = names_of(paths);
         report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
     }
+}
+
+/// These paths in one line, if they are not too many.
+pub(super) fn names_of(paths: &[PathBuf]) -> String {
+    let name = |path: &PathBuf| Escaped(&path.to_string_lossy()).to_string();
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(name).collect();
+    names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
+    names.join(", ")
 }

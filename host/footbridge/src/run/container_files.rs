@@ -56,7 +56,9 @@ pub(super) fn written(run: &Run, own: &[PathBuf]) -> Result<Vec<PathBuf>, Contai
         .map(|mount| HostMount { source: real(&mount.source), ..mount })
         .collect();
     for HostMount { source, .. } in &mounts {
-        if let Some(own) = own.iter().map(|own| real(own)).find(|own| own.starts_with(source) || source.starts_with(own)) {
+        if let Some(own) =
+            own.iter().map(|own| real(own)).find(|own| own.starts_with(source) || source.starts_with(own))
+        {
             return Err(ContainerFilesError::Own { path: source.clone(), own });
         }
         if let Some(secret) = run.config.gathered.files.iter().find(|secret| real(secret).starts_with(source)) {

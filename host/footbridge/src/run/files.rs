@@ -18,11 +18,9 @@ use footbridge_processes::sandbox::{
     sockets::{self, FoundSockets, Reach},
 };
 
-use footbridge_proto::text::Escaped;
-
 use super::{
     Run, Sandbox,
-    appeared::{Ended, Repositories},
+    appeared::{Ended, Repositories, names_of},
     container_files::{self, ContainerFilesError},
     exposed,
     folder::RunFolder,
@@ -48,12 +46,11 @@ pub(super) struct GuestFiles {
     session: Option<PathBuf>,
     /// The sockets of other programs when the view was made.
     found: FoundSockets,
+    /// What git took for repositories in what a container may write.
+    repositories: Repositories,
     /// When the view was made.
     since: SystemTime,
 }
-
-/// Paths that are named in one line.
-const NAMED: usize = 150;
 
 /// Why the command cannot have these files.
 #[derive(Debug, thiserror::Error)]
@@ -318,14 +315,6 @@ fn say_not_kept(plan: &FilePlan) {
             names_of(&linked)
         ));
     }
-}
-
-/// These paths in one line, if they are not too many.
-pub(super) fn names_of(paths: &[PathBuf]) -> String {
-    let name = |path: &PathBuf| Escaped(&path.to_string_lossy()).to_string();
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(name).collect();
-    names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
-    names.join(", ")
 }
 
 /// The folder that the command of a run starts in, where it may write all of it though nobody named it.

@@ -82,9 +82,19 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
         (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
         _ => ended.await,
     };
-    let is_whole = carriers.end();
-    // It was said what is lost; a command that did not notice has not done what it says.
-    status.map(|status| if status == 0 && !is_whole { HARNESS_FAILED } else { status })
+    Ok(with_its_output(status?, carriers, &mut signals).await)
+}
+
+/// The status of a run whose command ended with this one, once all that it wrote is where it goes. What is lost was said,
+/// and a command that did not notice has not done what it says.
+async fn with_its_output(status: i32, carriers: Carriers, signals: &mut Signals) -> i32 {
+    tokio::select! {
+        is_whole = carriers.end() => if status == 0 && !is_whole { HARNESS_FAILED } else { status },
+        signal = signals.next() => {
+            crate::report::note("footbridge: the command has ended, and the rest of its output is not waited for");
+            128 + signal as i32
+        }
+    }
 }
 
 /// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one

@@ -62,9 +62,9 @@ pub fn opening(args: &[OsString]) -> Vec<String> {
                 value == "host" || value.starts_with("container:") || value.starts_with("ns:")
             }
             "--cap-add" | "--device" | "--network" | "--net" | "--env-host" | "--publish" | "-p" => true,
-            "--security-opt" => ["unconfined", "disable", "unmask", "new-privileges"].iter().any(|part| {
-                value.contains(part) && value != "no-new-privileges" && value != "no-new-privileges=true"
-            }),
+            "--security-opt" => ["unconfined", "disable", "unmask", "new-privileges"]
+                .iter()
+                .any(|part| value.contains(part) && value != "no-new-privileges" && value != "no-new-privileges=true"),
             _ => false,
         }
     };
@@ -179,7 +179,9 @@ mod tests {
         ] {
             assert_eq!(host_mounts(&args(words)), one(false), "{words:?}");
         }
-        for words in [&["--volume=named:/work"][..], &["--mount=type=tmpfs,target=/work"], &["-w/w:/work"], &["-e", "v"]] {
+        for words in
+            [&["--volume=named:/work"][..], &["--mount=type=tmpfs,target=/work"], &["-w/w:/work"], &["-e", "v"]]
+        {
             assert_eq!(host_mounts(&args(words)), [], "{words:?}");
         }
         let relative = HostMount { source: PathBuf::from("w"), is_writable: true };
@@ -202,7 +204,9 @@ mod tests {
         }
         let fine = ["--memory=2g", "--detach=false", "--rm", "-it", "--env", "A=b", "--runtime=runc", "--read-only"];
         assert_eq!((unfit(&args(&fine)), opening(&args(&fine))), (None, Vec::new()));
-        for one in ["--privileged", "--pid=host", "--security-opt=seccomp=unconfined", "--read-only=false", "--cap-add=all"] {
+        for one in
+            ["--privileged", "--pid=host", "--security-opt=seccomp=unconfined", "--read-only=false", "--cap-add=all"]
+        {
             assert_eq!(opening(&args(&[one])), [one]);
         }
         assert_eq!(opening(&args(&["--security-opt=no-new-privileges", "--ipc=private"])), Vec::<String>::new());

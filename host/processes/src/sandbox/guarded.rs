@@ -214,7 +214,8 @@ impl Search {
         if let Some(file) = leads_to(&git.join("gitdir")) {
             return file.parent().map(Path::to_owned);
         }
-        let of_settings = self.settings(vec![git.join("config"), git.join("config.worktree")]).work_tree.map(|tree| git.join(tree));
+        let of_settings =
+            self.settings(vec![git.join("config"), git.join("config.worktree")]).work_tree.map(|tree| git.join(tree));
         of_settings.or_else(|| git.parent().filter(|_| git.ends_with(".git")).map(Path::to_owned))
     }
 

@@ -16,15 +16,14 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{major, minor};
 use nix::unistd::geteuid;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
+use tokio::sync::oneshot;
 
 use crate::keeper::ProgramStream;
 
@@ -34,8 +33,6 @@ const HOLD_NOTHING: [u64; 5] = [3, 5, 7, 8, 9];
 const MEMORY_DEVICES: u64 = 1;
 /// Most bytes that are read of a file at a time.
 const CHUNK: usize = 64 * 1024;
-/// How long what the command wrote may take to get where it goes, once the command has ended.
-const LAST_OUTPUT: Duration = Duration::from_secs(10);
 /// What people call the streams.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
@@ -74,7 +71,7 @@ enum Way {
 #[derive(Debug, Default)]
 pub struct Carriers {
     input: Option<FileInput>,
-    outputs: Vec<Receiver<Result<(), (&'static str, io::Error)>>>,
+    outputs: Vec<oneshot::Receiver<Result<(), (&'static str, io::Error)>>>,
 }
 
 /// A file on standard input, and the pipe that the command has of it.
@@ -196,8 +193,7 @@ impl Carriers {
     /// Gives the end that the command writes to.
     fn output(&mut self, name: &'static str, mut file: File) -> io::Result<OwnedFd> {
         let (mut reader, writer) = io::pipe()?;
-        // It carries one answer.
-        let (done, ended) = mpsc::sync_channel(1);
+        let (done, ended) = oneshot::channel();
         thread::Builder::new().name(name.replace("standard ", "std")).spawn(move || {
             let copied = match copy(&mut reader, &mut file) {
                 // Who read it left: the command hears of it as its own pipe is gone.
@@ -227,8 +223,9 @@ impl Carriers {
     }
 
     /// Waits, once nothing of the command is left, until all that it wrote is where it goes, and gives whether it is;
-    /// and has a file on standard input stand behind what was read of it.
-    pub fn end(self) -> bool {
+    /// and has a file on standard input stand behind what was read of it. Whoever reads the output may take their time,
+    /// as a person in front of a pager does.
+    pub async fn end(self) -> bool {
         if let Some(input) = self.input
             && let Err(error) = input.end()
         {
@@ -236,11 +233,10 @@ impl Carriers {
         }
         let mut is_whole = true;
         for output in self.outputs {
-            match output.recv_timeout(LAST_OUTPUT) {
+            match output.await {
                 Ok(Ok(())) => continue,
                 Ok(Err((stream, error))) => tracing::error!(%error, "{stream} of the command could not be written"),
-                Err(RecvTimeoutError::Timeout) => tracing::error!("the command's output is still being written"),
-                Err(RecvTimeoutError::Disconnected) => tracing::error!("what carried the command's output is gone"),
+                Err(_gone) => tracing::error!("what carried the command's output is gone"),
             }
             is_whole = false;
         }
@@ -286,6 +282,7 @@ impl FileInput {
 mod tests {
     use std::io::PipeWriter;
     use std::os::unix::net::UnixStream;
+    use std::time::Duration;
 
     use super::*;
 
@@ -324,12 +321,12 @@ mod tests {
             never = carriers.feed() => match never {},
         };
         assert_eq!(read, text[7..200_007]);
-        assert!(carriers.end());
+        assert!(carriers.end().await);
         assert_eq!(file.stream_position().unwrap(), 200_007);
     }
 
-    #[test]
-    fn what_is_written_is_there_at_the_end() {
+    #[tokio::test]
+    async fn what_is_written_is_there_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "before\n").unwrap();
@@ -337,20 +334,20 @@ mod tests {
         let mut carriers = Carriers::default();
         let theirs = carriers.output(NAMES[1], log).unwrap();
         PipeWriter::from(theirs).write_all(b"after\n").unwrap();
-        assert!(carriers.end());
+        assert!(carriers.end().await);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
     }
 
-    #[test]
-    fn what_a_full_disk_does_not_take_is_known_at_the_end() {
+    #[tokio::test]
+    async fn what_a_full_disk_does_not_take_is_known_at_the_end() {
         let mut carriers = Carriers::default();
         let theirs = carriers.output(NAMES[1], File::options().write(true).open("/dev/full").unwrap()).unwrap();
         PipeWriter::from(theirs).write_all(b"lost\n").unwrap();
-        assert!(!carriers.end());
+        assert!(!carriers.end().await);
     }
 
-    #[test]
-    fn what_others_write_to_the_same_file_stays() {
+    #[tokio::test]
+    async fn what_others_write_to_the_same_file_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = File::create(&path).unwrap();
@@ -366,7 +363,7 @@ mod tests {
         log.write_all(b"harness\n").unwrap();
         command.write_all(b"again\n").unwrap();
         drop(command);
-        assert!(carriers.end());
+        assert!(carriers.end().await);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "command\nharness\nagain\n");
     }
 }

@@ -101,8 +101,9 @@ impl Options {
             policy: later.how.policy.or(self.how.policy),
             via: later.how.via.or(self.how.via),
             timeout: later.how.timeout.or(self.how.timeout),
-            out: later.how.out.or(self.how.out),
-            out_dir: later.how.out_dir.or(self.how.out_dir),
+            // One takes the place of the other, too: the later counts.
+            out: later.how.out.clone().or(self.how.out.filter(|_| later.how.out_dir.is_none())),
+            out_dir: later.how.out_dir.clone().or(self.how.out_dir.filter(|_| later.how.out.is_none())),
         };
         Self {
             files,

@@ -141,15 +141,40 @@ fn users_that_are_strangers_to_the_host_reach_tools() {
 }
 
 #[test]
-fn a_configuration_that_the_container_could_write_is_refused() {
-    let Some(engine) = Engine::podman("a_configuration_that_the_container_could_write_is_refused") else { return };
-    let mounted = |options: &str| {
+fn what_must_not_be_mounted_is_refused_however_it_is_typed() {
+    let Some(engine) = Engine::podman("what_must_not_be_mounted_is_refused_however_it_is_typed") else { return };
+    let project = tempfile::tempdir().unwrap();
+    let (place, config) = (project.path().display(), project.path().join("servers.json"));
+    fs::write(&config, r#"{"mcpServers": {"s": {"command": "true", "env": {"K": {"file": "./key"}}}}}"#).unwrap();
+    fs::write(project.path().join("key"), "secret").unwrap();
+    fs::set_permissions(project.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
+    let with = |args: &[String]| {
         let host = engine.host(Engine::TOOLS);
-        let folder = host.servers_file().parent().unwrap().to_owned();
-        host.option(format!("--engine-arg=--volume={}:/mounted{options}", folder.display())).shells(":")
+        args.iter().fold(host, |host, arg| host.option(arg)).shells(":")
     };
-    mounted("").fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
-    assert_eq!(mounted(":ro").status, 0);
+    let secret = with(&[format!("--config={}", config.display()), format!("--engine-arg=--volume={place}:/m:ro")]);
+    secret.fails(2, &["key is a secret of the configuration, and would show in the container"]);
+    fs::write(&config, r#"{"mcpServers": {}}"#).unwrap();
+    for mount in [
+        "--volume=@:/m",
+        "-iv=@:/m",
+        "--mount=type=bind,\"source=@\",target=/m",
+        "--mount=type=bind,src=@,dst=/m,ro=False",
+    ] {
+        let arg = format!("--engine-arg={}", mount.replace('@', &place.to_string()));
+        let ran = with(&[format!("--config={}", config.display()), arg]);
+        ran.fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
+    }
+    let host = engine.host(Engine::TOOLS);
+    let own = host.servers_file().parent().unwrap().to_owned();
+    let ran = host.option(format!("--engine-arg=--volume={}:/m:ro", own.display())).shells(":");
+    ran.fails(2, &["Footbridge keeps its own files in", "mount another folder"]);
+    for arg in ["--name=mine", "--detach", "--volumes-from=other"] {
+        with(&[format!("--engine-arg={arg}")]).fails(2, &[arg, "leave it out"]);
+    }
+    let opened = with(&["--engine-arg=--security-opt=seccomp=unconfined".to_owned()]);
+    assert_eq!(opened.status, 0, "{opened:?}");
+    assert!(opened.stderr.contains("less isolated by --engine-arg: --security-opt=seccomp=unconfined"), "{opened:?}");
 }
 
 #[test]
@@ -161,8 +186,10 @@ fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
     let git = Command::new("git").args(["init", "-q"]).current_dir(project.path()).status();
     assert!(git.unwrap().success());
     fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    fs::create_dir(project.path().join(".vscode")).unwrap();
-    for name in [".envrc", ".vscode/tasks.json"] {
+    for folder in [".vscode", ".husky/_"] {
+        fs::create_dir_all(project.path().join(folder)).unwrap();
+    }
+    for name in [".envrc", ".vscode/tasks.json", ".husky/_/h"] {
         fs::write(project.path().join(name), "as it was\n").unwrap();
     }
     let host = engine.host(Engine::TOOLS);
@@ -170,8 +197,8 @@ fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
     let nothing = host.shells("ls /mounted >/dev/null; echo x >/mounted/harmless");
     assert_eq!((nothing.status, nothing.stderr.as_str()), (0, ""));
     let ran =
-        host.shells("cd /mounted; echo x >>.envrc; echo x >>.vscode/tasks.json; echo x >.git/hooks/pre-commit; mkdir -p deep/er/.git; ln -s / out");
-    for name in [".envrc", ".vscode/tasks.json", ".git/hooks", "deep/er/.git", "out"] {
+        host.shells("cd /mounted; echo x >>.envrc; echo x >>.vscode/tasks.json; echo x >>.husky/_/h; echo x >.git/hooks/pre-commit; mkdir -p deep/er/.git; ln -s / out");
+    for name in [".envrc", ".vscode", ".husky", ".git/hooks", "deep/er/.git", "out"] {
         assert!(
             ran.stderr.contains(&format!("{}/{name}", project.path().canonicalize().unwrap().display())),
             "{ran:?}"

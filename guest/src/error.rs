@@ -227,7 +227,7 @@ fn status_message(status: u16, says: &str, is_foreign: bool) -> String {
              TOOL_CLI_PORT or TOOL_CLI_SOCKET"
         );
     }
-    format!("the bridge answered HTTP {status}: {says}. {}", next_step(status))
+    format!("the bridge answered HTTP {status}: {}. {}", says.trim_end_matches('.'), next_step(status))
 }
 
 fn next_step(status: u16) -> &'static str {

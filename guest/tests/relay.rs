@@ -353,6 +353,10 @@ fn mistakes_on_the_command_line_are_status_2() {
         (["--listen", "tcp:127.0.0.1:0"].as_slice(), "--to ENDPOINT"),
         (&["--to", "unix:relative"], "--to: the socket's path relative is not absolute"),
         (&["--to", "unix:/x", "--ready-fd", "77"], "descriptor 77"),
+        (&["--to", "unix:/x", "tool-cli"], "\"tool-cli\" is no option: the command goes behind --"),
+        (&["--to", "unix:/x", "--"], "there is no command behind --"),
+        (&["--to", "unix:/x", "--listen", "7180"], "\"7180\" has no scheme: write tcp:127.0.0.1:7180"),
+        (&["--to", "vsock-mux:/x"], "vsock-mux:/x names no port"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_footbridge-relay"));
         let told = command.args(args).env_remove("FOOTBRIDGE_TO").output().unwrap();

@@ -52,6 +52,9 @@ pub enum EndpointError {
     /// `vsock:` without a usable context id.
     #[error("\"{0}\" is not a context id: write a number, host, local or any, as in vsock:host:7179")]
     BadCid(String),
+    /// `vsock-mux:` with a path alone.
+    #[error("vsock-mux:{0} names no port: write vsock-mux:/path/v.sock:PORT")]
+    NoMuxPort(String),
     /// `vsock:` or `vsock-mux:` without a usable port.
     #[error("\"{0}\" is not a vsock port: write a number from 0 to 4294967294")]
     BadVsockPort(String),
@@ -62,7 +65,7 @@ pub enum EndpointError {
     #[error("abstract sockets have no permissions: write a path, as in unix:/path/to.sock")]
     Abstract,
     /// A path that depends on the working folder.
-    #[error("the socket's path {} is not absolute", .0.display())]
+    #[error("the socket's path {} is not absolute: write it from / on, as in unix:/path/to.sock", .0.display())]
     RelativePath(PathBuf),
     /// A path that no socket address can hold.
     #[error("the socket's path {} has {length} bytes and at most {MAX_SOCKET_PATH} fit: use a shorter folder", path.display())]

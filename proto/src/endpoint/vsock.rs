@@ -150,7 +150,7 @@ impl FromStr for MuxEndpoint {
     type Err = EndpointError;
 
     fn from_str(rest: &str) -> Result<Self, EndpointError> {
-        let (path, port) = rest.rsplit_once(':').ok_or_else(|| EndpointError::BadVsockPort(rest.to_owned()))?;
+        let (path, port) = rest.rsplit_once(':').ok_or_else(|| EndpointError::NoMuxPort(rest.to_owned()))?;
         Self::new(Path::new(path), parse_port(port)?)
     }
 }

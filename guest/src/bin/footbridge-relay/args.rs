@@ -78,8 +78,14 @@ pub(crate) enum ArgsError {
     Syntax(#[from] lexopt::Error),
     #[error("where to connect is missing: give --to ENDPOINT or set {}", vars::RELAY_TO)]
     NoTo,
+    #[error("{0:?} is no option: the command goes behind --, as in footbridge-relay --to ENDPOINT -- CMD")]
+    BareWord(OsString),
+    #[error("there is no command behind --: name one, or leave -- out for a relay by itself")]
+    NoCommand,
     #[error("{name}: {source}")]
     Endpoint { name: &'static str, source: EndpointError },
+    #[error("{name}: \"{text}\" has no scheme: write {meant}")]
+    NoScheme { name: &'static str, text: String, meant: String },
     #[error("{0} is not UTF-8")]
     NotUnicode(&'static str),
     #[error(
@@ -130,6 +136,9 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
         // What follows `--` is the command, whatever it looks like.
         if parser.try_raw_args().is_some_and(|raw| raw.peek() == Some(OsStr::new("--"))) {
             typed.command = parser.raw_args()?.skip(1).collect();
+            if typed.command.is_empty() {
+                return Err(ArgsError::NoCommand);
+            }
             break;
         }
         match parser.next()? {
@@ -148,6 +157,7 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
                 typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
             }
             Some(Arg::Long("path-first")) => typed.path_first = Some(parser.value()?),
+            Some(Arg::Value(word)) => return Err(ArgsError::BareWord(word)),
             Some(other) => return Err(other.unexpected().into()),
         }
     }
@@ -163,8 +173,8 @@ impl Typed {
             (None, None) => return Err(ArgsError::NoTo),
         };
         let listen = match (self.listen, set(vars::RELAY_LISTEN)) {
-            (Some(text), _) => endpoint("--listen", text)?,
-            (None, Some(text)) => endpoint(vars::RELAY_LISTEN, text)?,
+            (Some(text), _) => listen_endpoint("--listen", text)?,
+            (None, Some(text)) => listen_endpoint(vars::RELAY_LISTEN, text)?,
             (None, None) => Endpoint::Tcp(TcpEndpoint::loopback(vars::DEFAULT_PORT)),
         };
         let listen = match listen {
@@ -209,6 +219,19 @@ fn check_to(to: &Endpoint, listen: &TcpEndpoint) -> Result<(), ArgsError> {
 fn endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
     let text = text.into_string().map_err(|_| ArgsError::NotUnicode(name))?;
     text.parse().map_err(|source| ArgsError::Endpoint { name, source })
+}
+
+/// What is nearly always meant by a bare port or address.
+fn listen_endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
+    let bare = text.to_str().filter(|text| !text.contains("://") && !text.starts_with('/'));
+    let meant = bare.and_then(|text| match text.parse::<u16>() {
+        Ok(port) => Some(format!("tcp:127.0.0.1:{port}")),
+        Err(_) => text.parse::<std::net::SocketAddr>().ok().map(|address| format!("tcp:{address}")),
+    });
+    match meant {
+        Some(meant) => Err(ArgsError::NoScheme { name, text: text.to_string_lossy().into_owned(), meant }),
+        None => endpoint(name, text),
+    }
 }
 
 fn ready_fd(text: String) -> Result<i32, ArgsError> {

@@ -303,7 +303,7 @@ mod tests {
             (&["--to", "exec:x"], "one for each client"),
             (&["--to", "unix:/b", "--ready-fd", "1"], "beyond 2"),
             (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
-            (&["--to", "unix:/b", "word"], "--help"),
+            (&["--to", "unix:/b", "word"], "the command goes behind --"),
         ] {
             let error = options(words).unwrap_err().to_string();
             assert!(error.contains(part), "{words:?}: {error}");

@@ -192,7 +192,7 @@ mod tests {
             ("vsock:2:", "not a vsock port"),
             ("vsock:2:4294967295", "not a vsock port"),
             ("vsock:2:+1", "not a vsock port"),
-            ("vsock-mux:/run/v.sock", "not a vsock port"),
+            ("vsock-mux:/run/v.sock", "names no port"),
             ("vsock-mux:v.sock:1", "not absolute"),
             ("vsock-mux::1", "empty"),
             ("fd:", "not the number"),

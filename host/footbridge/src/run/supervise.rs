@@ -89,6 +89,7 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
 /// and a command that did not notice has not done what it says.
 async fn with_its_output(status: i32, carriers: Carriers, signals: &mut Signals) -> i32 {
     tokio::select! {
+        biased;
         is_whole = carriers.end() => if status == 0 && !is_whole { HARNESS_FAILED } else { status },
         signal = signals.next() => {
             crate::report::note("footbridge: the command has ended, and the rest of its output is not waited for");

@@ -43,6 +43,8 @@ pub fn unfit(args: &[OsString]) -> Option<String> {
         "--name" | "--volumes-from" | "--pod" | "--replace" | "--cidfile" => true,
         "-d" | "--detach" => is_yes(one.value.as_deref()),
         "--rm" | "--interactive" | "-i" => !is_yes(one.value.as_deref()),
+        // Which files that are is known to the engine alone.
+        "--mount" => one.value.as_ref().is_some_and(|value| value.contains("type=glob")),
         // It is written through a path of the host that is not its source.
         "-v" | "--volume" => one.value.as_ref().is_some_and(|value| value.contains("upperdir=")),
         _ => false,
@@ -196,6 +198,7 @@ mod tests {
             (&["-d"], "-d"),
             (&["-itd"], "-d"),
             (&["--detach=true"], "--detach=true"),
+            (&["--mount=type=glob,src=/p*,dst=/w"], "--mount=type=glob,src=/p*,dst=/w"),
             (&["--rm=false"], "--rm=false"),
             (&["--volumes-from=a"], "--volumes-from=a"),
             (&["-v", "/l:/w:O,upperdir=/p"], "-v=/l:/w:O,upperdir=/p"),

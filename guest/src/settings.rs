@@ -161,6 +161,16 @@ fn timeout(text: Option<String>) -> Result<Duration, SettingsError> {
     }
 }
 
+/// What mends it where the file is another user's.
+fn token_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => {
+            " (a session that was created with --socket-mode 0666 has one that every user of this sandbox can read)"
+        }
+        _ => "",
+    }
+}
+
 /// What is wrong with the environment. Never holds the token.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
@@ -188,7 +198,10 @@ pub enum SettingsError {
         source: TokenError,
     },
     /// A token file that cannot be read.
-    #[error("cannot read the token from {path} ({name}): {source}; for another user create the session with --socket-mode 0666", path = path.display(), name = vars::TOKEN_FILE)]
+    #[error(
+        "cannot read the token from {path} ({name}): {source}{hint}", path = path.display(), name = vars::TOKEN_FILE,
+        hint = token_hint(.source)
+    )]
     TokenFile {
         /// The file.
         path: PathBuf,

@@ -69,7 +69,7 @@ fn a_command_that_does_not_end_with_its_terminal_is_killed_soon() {
 }
 
 #[test]
-fn what_nohup_started_goes_on_when_its_terminal_is_closed() {
+fn a_signal_that_was_ignored_when_a_run_started_as_by_nohup_stays_so() {
     for sandbox in SANDBOXES {
         let host = Host::with(&Servers::demo()).sandbox(sandbox);
         let run = host.run_of(&["sh", "-c", "echo ready; read line; echo $line"]);

@@ -77,7 +77,7 @@ pub(crate) struct Watched {
     pub(crate) known: BTreeSet<PathBuf>,
     /// Names, and what they were: links with where they lead, or nothing.
     pub(crate) names: Vec<(OsString, Option<OsString>)>,
-    /// What the command may write of that, and which files it was: those by which git goes on with what was begun.
+    /// Files by which git goes on with what was begun, and which they were.
     pub(crate) begun: Vec<(OsString, Option<Version>)>,
     /// Files that are read-only and have other names (hard links), by which they can be written.
     pub(crate) linked: Vec<OsString>,

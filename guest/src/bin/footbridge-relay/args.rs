@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    net::SocketAddr,
     time::Duration,
 };
 
@@ -223,10 +224,9 @@ fn endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
 
 /// What is nearly always meant by a bare port or address.
 fn listen_endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
-    let bare = text.to_str().filter(|text| !text.contains("://") && !text.starts_with('/'));
-    let meant = bare.and_then(|text| match text.parse::<u16>() {
+    let meant = text.to_str().and_then(|text| match text.parse::<u16>() {
         Ok(port) => Some(format!("tcp:127.0.0.1:{port}")),
-        Err(_) => text.parse::<std::net::SocketAddr>().ok().map(|address| format!("tcp:{address}")),
+        Err(_) => text.parse::<SocketAddr>().ok().map(|address| format!("tcp:{address}")),
     });
     match meant {
         Some(meant) => Err(ArgsError::NoScheme { name, text: text.to_string_lossy().into_owned(), meant }),

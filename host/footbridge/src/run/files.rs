@@ -46,7 +46,9 @@ pub(super) struct GuestFiles {
     session: Option<PathBuf>,
     /// The sockets of other programs when the view was made.
     found: FoundSockets,
-    /// What git took for repositories in what a container may write.
+    /// Whether nothing is done about them: a container has what is mounted as it is.
+    is_bare: bool,
+    /// What git took for repositories there.
     repositories: Repositories,
     /// When the view was made.
     since: SystemTime,
@@ -164,6 +166,7 @@ impl GuestFiles {
             mounts_before: MountsBefore::default(),
             session: None,
             found: FoundSockets::default(),
+            is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
             since: SystemTime::now(),
         })
@@ -261,13 +264,13 @@ impl GuestFiles {
     }
 
     /// Tells of what could not be kept from the command.
-    pub(super) fn say_what_appeared(&self, plan: &FilePlan, sandbox: Sandbox) {
+    pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
         let ended = Ended {
             writes: &self.writes,
             since: self.since,
             homes: homes(self.home.as_deref()),
             plan,
-            is_bare: sandbox.engine().is_some(),
+            is_bare: self.is_bare,
             repositories: &self.repositories,
             found: &self.found,
             session: self.session.as_deref(),

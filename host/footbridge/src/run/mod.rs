@@ -194,9 +194,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let (services, start) = (&services[..], &files.start);
     let (choice, folder, token) = (&choice, &folder, &token);
     let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
-    let sandbox = run.sandbox;
-    folder.note_writes(files.writes())?;
-    let ended = match plan.prepare(&endpoint, &guest, &shown) {
+    let noted = folder.note_writes(files.writes()).map_err(anyhow::Error::from);
+    let ended = match noted.and_then(|()| plan.prepare(&endpoint, &guest, &shown)) {
         Ok(prepared) => supervise::supervise(prepared, local, person).await,
         Err(error) => Err(error),
     };
@@ -204,7 +203,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         engine.explain_failure();
     }
     drop(logged);
-    files.say_what_appeared(&shown, sandbox);
+    files.say_what_appeared(&shown);
     folder.forget_writes();
     rest.end(harness.stop()).await;
     ended

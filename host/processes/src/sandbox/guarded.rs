@@ -197,9 +197,7 @@ impl Search {
         // What holds all of a work tree cannot be kept from whoever works in it.
         self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
         if depth > 0 {
-            let Below { found: modules, closed, is_whole } = git_folders_below(&git.join("modules"));
-            self.add(closed);
-            self.found.is_cut |= !is_whole;
+            let modules = self.git_folders_below(&git.join("modules"));
             for inner in modules.iter().chain(&work_trees) {
                 let its = self.work_tree(inner);
                 // Git goes there by itself, however deep it is, and takes whatever is there for the repository.
@@ -207,6 +205,25 @@ impl Search {
                 self.add_git(inner, its.as_deref().unwrap_or(tree), depth - 1);
             }
         }
+    }
+
+    /// Folders of git below this one: names of submodules, which are their paths, are folders in each other. What cannot be
+    /// looked through is found, too.
+    fn git_folders_below(&mut self, folder: &Path) -> Vec<PathBuf> {
+        let (mut ahead, mut looked, mut found) = (VecDeque::from([folder.to_owned()]), 0, Vec::new());
+        while let Some(at) = ahead.pop_front() {
+            let (inner, closed) = listed(&at);
+            self.add(closed);
+            for inner in inner {
+                if looked == MAX_LOOKED {
+                    self.found.is_cut = true;
+                    return found;
+                }
+                looked += 1;
+                if is_git(&inner) { found.push(inner) } else { ahead.push_back(inner) }
+            }
+        }
+        found
     }
 
     /// The work tree of a folder of git, where that says it.
@@ -308,32 +325,6 @@ fn listed(folder: &Path) -> (Vec<PathBuf>, Option<PathBuf>) {
             (entries.filter(is_folder).map(|entry| entry.path()).collect(), None)
         }
     }
-}
-
-/// Folders of git below this one, and folders that cannot be read; whether it was looked at all.
-struct Below {
-    found: Vec<PathBuf>,
-    closed: Vec<PathBuf>,
-    is_whole: bool,
-}
-
-/// Looks for folders of git below this one. Names of submodules, which are their paths, are folders in each other.
-fn git_folders_below(folder: &Path) -> Below {
-    let mut below = Below { found: Vec::new(), closed: Vec::new(), is_whole: true };
-    let (mut ahead, mut looked) = (VecDeque::from([folder.to_owned()]), 0);
-    while let Some(at) = ahead.pop_front() {
-        let (inner, closed) = listed(&at);
-        below.closed.extend(closed);
-        for inner in inner {
-            looked += 1;
-            if looked > MAX_LOOKED {
-                below.is_whole = false;
-                return below;
-            }
-            if is_git(&inner) { below.found.push(inner) } else { ahead.push_back(inner) }
-        }
-    }
-    below
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
+use super::places::GUARDED_IN_GIT;
+
 /// How long is looked at most.
 const LIMIT: Duration = Duration::from_secs(2);
 
@@ -23,9 +25,8 @@ const COARSE: Duration = Duration::from_millis(20);
 /// File systems where a folder has a link more for each folder in it: ext2 to ext4, which have one number, tmpfs and XFS.
 const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 
-/// What git takes for a repository, and what it obeys in it.
+/// What git takes for a repository.
 const GIT: &str = ".git";
-const OBEYED: [&str; 3] = ["config", "config.worktree", "hooks"];
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,7 +141,7 @@ impl Search {
     /// By its change, as of what it obeys in it: one that was moved there, or is a hard link, was born before.
     fn look_at_repository(&mut self, git: PathBuf) {
         let of_since = |path: &Path| path.symlink_metadata().is_ok_and(|meta| changed(&meta) >= self.since);
-        if of_since(&git) || OBEYED.iter().any(|name| of_since(&git.join(name))) {
+        if of_since(&git) || GUARDED_IN_GIT.iter().any(|name| of_since(&git.join(name))) {
             self.all.repositories.push(git);
         }
     }

@@ -47,7 +47,8 @@ const COUNTED_EVERY: Duration = Duration::from_secs(1);
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 /// How often in a row one of those who record writes what others left to it.
 const OTHERS: usize = 8;
-/// What takes longer than this waited for a disk, and how long only the thread writes then.
+/// What takes longer than this waited for a disk, or for a processor: twice within this time, it is the disk, and only the
+/// thread writes for as long.
 const STALL: Duration = Duration::from_millis(5);
 const AFTER_STALL: Duration = Duration::from_secs(1);
 
@@ -75,7 +76,7 @@ impl Writer {
                 chain_writer,
                 open: 0,
                 counted: Instant::now(),
-                stalled: None,
+                stalls: Stalls::default(),
                 has_failed: false,
                 not_written: Sparingly::default(),
                 not_counted: Sparingly::default(),
@@ -230,14 +231,36 @@ struct RecordWriter {
     /// Intents without an outcome: each has room reserved.
     open: u64,
     counted: Instant,
-    /// When a write that should have been quick was not.
-    stalled: Option<Instant>,
+    stalls: Stalls,
     /// Whether the last write failed.
     has_failed: bool,
     /// What is wrong with the disk is wrong for each call: it is not said for each.
     not_written: Sparingly,
     not_counted: Sparingly,
     no_head: Sparingly,
+}
+
+/// Writes that should have been quick and were not.
+#[derive(Debug, Default)]
+struct Stalls {
+    last: Option<Instant>,
+    /// Until when only the thread writes.
+    until: Option<Instant>,
+}
+
+impl Stalls {
+    fn are_there(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| now < until)
+    }
+
+    /// Counts a write that began at `since`.
+    fn count(&mut self, since: Instant, now: Instant) {
+        if now.duration_since(since) > STALL {
+            let again = self.last.is_some_and(|last| now.duration_since(last) < AFTER_STALL);
+            self.until = again.then_some(now + AFTER_STALL);
+            self.last = Some(now);
+        }
+    }
 }
 
 impl RecordWriter {
@@ -251,7 +274,7 @@ impl RecordWriter {
 
     /// Writes what waits, for whoever recorded some of it. False where there is something for the thread to do.
     fn write_now(&mut self, queue: &Queue) -> bool {
-        if self.stalled.is_some_and(|stalled| stalled.elapsed() < AFTER_STALL) {
+        if self.stalls.are_there(Instant::now()) {
             return false;
         }
         let batch = {
@@ -270,7 +293,7 @@ impl RecordWriter {
         }
         self.outcomes_are_written(batch.outcomes);
         self.write_refusable(queue, batch.refusable);
-        self.stalled = (since.elapsed() > STALL).then(Instant::now);
+        self.stalls.count(since, Instant::now());
         !std::mem::take(&mut queue.lock().wants_news)
     }
 
@@ -394,4 +417,23 @@ fn count_outcomes(entries: &[Entry]) -> u64 {
 
 fn count_intents(entries: &[Entry]) -> u64 {
     entries.iter().filter(|entry| matches!(entry.part, Part::Intent(_))).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slow_write_waited_for_a_processor_and_two_for_a_disk() {
+        let (mut stalls, start) = (Stalls::default(), Instant::now());
+        let at = |ms| start + Duration::from_millis(ms);
+        stalls.count(at(0), at(1));
+        stalls.count(at(10), at(20));
+        assert!(!stalls.are_there(at(20)));
+        stalls.count(at(30), at(31));
+        stalls.count(at(500), at(520));
+        assert!(stalls.are_there(at(521)) && stalls.are_there(at(1519)) && !stalls.are_there(at(1520)));
+        stalls.count(at(3000), at(3010));
+        assert!(!stalls.are_there(at(3010)));
+    }
 }

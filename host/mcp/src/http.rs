@@ -8,7 +8,14 @@
 //! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, see `connect`; a proxy
 //! resolves names itself, so that the check of private addresses is then the proxy's. Loopback uses none.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -61,6 +68,8 @@ pub(super) struct HttpClient {
     pace: SharedPace,
     refusals: Refusals,
     next_stream: Arc<tokio::sync::Mutex<tokio::time::Instant>>,
+    /// Whether the server says that it has no stream of its own, on which answers could come.
+    has_no_stream: Arc<AtomicBool>,
 }
 
 /// What a connection over HTTP has, whichever transport it speaks. Clones are the same.
@@ -99,7 +108,8 @@ impl HttpClient {
     pub(super) fn new(means: Means, checks: SessionChecks) -> Self {
         let Means { web, thread, interceptor, room, refusals } = means;
         let next_stream = Arc::new(tokio::sync::Mutex::new(tokio::time::Instant::now()));
-        Self { web, interceptor, room, checks, thread, pace: SharedPace::new(), refusals, next_stream }
+        let (pace, has_no_stream) = (SharedPace::new(), Arc::default());
+        Self { web, interceptor, room, checks, thread, pace, refusals, next_stream, has_no_stream }
     }
 
     fn request(&self, method: Method, session: Option<&str>, more: HashMap<HeaderName, HeaderValue>) -> Request<()> {
@@ -160,7 +170,7 @@ impl HttpClient {
         };
         let status = response.status();
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
-            return Ok(StreamableHttpPostResponse::Accepted);
+            return self.accepted(&asker, sent);
         }
         if !status.is_success() {
             return self.refused(response, message, &asker, sent).await;
@@ -175,6 +185,16 @@ impl HttpClient {
             Media::Other if !asker.is_request => Ok(StreamableHttpPostResponse::Accepted),
             Media::Other => Err(asker.fails(Answer::Unusable, HttpError::Unusable("its content type is unknown"))),
         }
+    }
+
+    /// The response has no answer: one to a request can come on the stream of a session, where there is such a stream.
+    fn accepted(&self, asker: &Asker, sent: &Sent<'_>) -> Result<StreamableHttpPostResponse, Failure> {
+        let can_come = sent.session.is_some() && !self.has_no_stream.load(Ordering::Relaxed);
+        if asker.is_request && !can_come {
+            let why = "it accepts the request without an answer, and has no stream on which one could come";
+            return Err(asker.fails(Answer::Unusable, HttpError::Unusable(why)));
+        }
+        Ok(StreamableHttpPostResponse::Accepted)
     }
 
     /// Sends a request and waits for the head of its answer, as long as somebody waits for that. None if nobody does,
@@ -352,7 +372,10 @@ impl StreamableHttpClient for HttpClient {
         match media_type(&response) {
             Media::Events if status.is_success() => Ok(self.events(response)),
             // A server without such a stream, and one that lost the session: a later request shows which.
-            _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            _ if status.is_client_error() => {
+                self.has_no_stream.store(true, Ordering::Relaxed);
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
             _ => Err(HttpError::Status(status.as_u16()).into()),
         }
     }

@@ -218,6 +218,15 @@ async fn answers_that_are_none_are_unusable_at_once() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_accepted_and_cannot_be_answered_is_not_waited_for() {
+    let (server, servers) = ready(Trap::Accepts, |limits| limits.calls.idle_time = Duration::from_millis(300)).await;
+    // Until the server said that it has no stream, which it is asked beside the first call, one could come on it.
+    let unusable = async { while !matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Unusable)) {} };
+    tokio::time::timeout(LONG, unusable).await.unwrap();
+    end(server, servers).await;
+}
+
+#[tokio::test]
 async fn a_connection_lost_in_a_call_leaves_its_outcome_unknown_and_is_not_tried_again() {
     let (server, servers) = ready(Trap::Hangup, |_| {}).await;
     let outcome = tokio::time::timeout(Duration::from_secs(5), echo(&servers)).await.unwrap();

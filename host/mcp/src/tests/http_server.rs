@@ -49,6 +49,8 @@ pub(super) enum Trap {
     /// One event of 8 MiB, the id last, and a stream that goes on.
     HugeEvent,
     WrongType,
+    /// Accepts a call, and has no stream on which it could be answered.
+    Accepts,
     /// Closes the connection when it has read the call.
     Hangup,
     /// Answers a call 404, and leaves for good when it has read a ping.
@@ -342,6 +344,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             true,
         ),
         Trap::WrongType => html(StatusCode::OK),
+        Trap::Accepts => status(StatusCode::ACCEPTED),
         Trap::LeavesInPing => html(StatusCode::NOT_FOUND),
         Trap::Hangup => {
             state.hang_up.cancel();

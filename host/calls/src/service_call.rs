@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use footbridge_core::{
     digest::{Digest, digest_text},
     gate::rules::CONNECT,
-    redact::MARK,
+    redact::{MARK, words::names_a_secret},
     service::RequestPath,
 };
 use footbridge_proto::rpc::raw;
@@ -194,22 +194,47 @@ fn body_described(body: &HeldRequest, is_whole: bool) -> Value {
 }
 
 /// Words in the names of a query's values that say that the value is a credential.
-const CREDENTIALS: [&str; 9] =
-    ["key", "token", "secret", "password", "passwd", "signature", "sig", "credential", "auth"];
+const CREDENTIALS: [&str; 16] = [
+    "key",
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "pass",
+    "passphrase",
+    "pwd",
+    "signature",
+    "sig",
+    "credential",
+    "auth",
+    "authorization",
+    "jwt",
+    "code",
+    "sessionid",
+];
 
 /// A query without the values that are credentials by their names.
 fn without_credentials(query: &str) -> String {
-    let clean = |pair: &str| match pair.split_once('=') {
-        Some((name, _)) if names_credential(name) => format!("{name}={MARK}"),
-        _ => pair.to_owned(),
+    // To some readers a `;` is what the `&` is to all.
+    let clean = |piece: &str| {
+        let pair = piece.trim_end_matches(['&', ';']);
+        match pair.split_once('=') {
+            Some((name, _)) if names_credential(name) => format!("{name}={MARK}{}", &piece[pair.len()..]),
+            _ => piece.to_owned(),
+        }
     };
-    query.split('&').map(clean).collect::<Vec<_>>().join("&")
+    query.split_inclusive(['&', ';']).map(clean).collect()
 }
 
 fn names_credential(name: &str) -> bool {
     // An encoded name is one that somebody did not want to be read.
     let name = name.to_ascii_lowercase();
-    name.contains('%') || name.split(['_', '-', '.']).any(|word| CREDENTIALS.iter().any(|known| word.ends_with(known)))
+    let is_one = |word: &str| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let one = word.strip_suffix('s').unwrap_or(word);
+        CREDENTIALS.iter().any(|known| word.ends_with(known) || one.ends_with(known))
+    };
+    name.contains('%') || names_a_secret(&name) || name.split(|c: char| !c.is_alphanumeric()).any(is_one)
 }
 
 #[cfg(test)]
@@ -236,6 +261,12 @@ mod tests {
             ("accessToken=a=b", "accessToken=[redacted]"),
             ("%6bey=abc", "%6bey=[redacted]"),
             ("monkey", "monkey"),
+            ("user[password]=a&token[]=b&page[size]=2", "user[password]=[redacted]&token[]=[redacted]&page[size]=2"),
+            ("a=1;token=x;b=2", "a=1;token=[redacted];b=2"),
+            (
+                "pwd=a&passphrase=b&jwt=c&tokens=d&Password1=e&sessionid=f&code=g",
+                "pwd=[redacted]&passphrase=[redacted]&jwt=[redacted]&tokens=[redacted]&Password1=[redacted]&sessionid=[redacted]&code=[redacted]",
+            ),
         ] {
             assert_eq!(without_credentials(query), clean, "{query}");
         }

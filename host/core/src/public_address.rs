@@ -16,11 +16,12 @@ pub fn is_public(ip: IpAddr) -> bool {
 }
 
 fn is_public_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
+    let [a, b, c, d] = ip.octets();
     let special = match a {
         0 | 10 | 127 => true,
-        100 => (64..128).contains(&b), // carrier-grade NAT
-        169 => b == 254,               // link-local, metadata services
+        100 => (64..128).contains(&b),         // carrier-grade NAT
+        168 => b == 63 && c == 129 && d == 16, // what Azure's machines ask of their host
+        169 => b == 254,                       // link-local, metadata services
         172 => (16..32).contains(&b),
         192 => b == 168 || (b == 0 && (c == 0 || c == 2)) || (b == 88 && c == 99),
         198 => b == 18 || b == 19 || (b == 51 && c == 100),
@@ -64,6 +65,7 @@ mod tests {
             "172.16.0.1",
             "192.168.1.1",
             "169.254.169.254",
+            "168.63.129.16",
             "100.64.0.1",
             "0.0.0.0",
             "224.0.0.1",
@@ -81,7 +83,7 @@ mod tests {
         ] {
             assert!(!is_public(ip.parse().unwrap()), "{ip}");
         }
-        for ip in ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
+        for ip in ["1.1.1.1", "172.32.0.1", "168.63.129.17", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8"] {
             assert!(is_public(ip.parse().unwrap()), "{ip}");
         }
     }

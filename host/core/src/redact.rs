@@ -155,6 +155,18 @@ impl Redactor {
         })
     }
 
+    /// Whether a value stands in a text all of whose letters were made small, as in the name of a header.
+    #[must_use]
+    pub fn is_in_small_letters(&self, text: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let spared = self.spared.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |(owner, secret): (usize, &Secret)| {
+            let plain = secret.expose();
+            plain.len() <= text.len() && !spared.contains(&owner) && text.contains(&plain.to_ascii_lowercase())
+        };
+        known.secrets.iter().enumerate().any(is_in)
+    }
+
     /// Bytes of the longest text that is looked for.
     pub fn longest(&self) -> usize {
         self.finder().map_or(0, |finder| finder.longest)

@@ -202,7 +202,8 @@ impl Harness {
 
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
         let Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors } = front;
-        let services = Services::new(services, &limits.services);
+        let to_services = descriptors::for_services(descriptors);
+        let services = Services::new(services, &limits.services, to_services);
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
@@ -212,7 +213,7 @@ impl Harness {
         let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone(), services.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
-        let connections = Connections::new(&limits.edge, descriptors);
+        let connections = Connections::new(&limits.edge, descriptors - to_services);
         tasks.spawn(release_after_waves(connections.clone(), shutdown.clone()));
         Self {
             edge,

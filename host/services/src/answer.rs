@@ -37,7 +37,7 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
     let crosses = |name: &HeaderName, value: &HeaderValue| {
         !DROPPED.contains(&name.as_str())
             && !named.iter().any(|one| one == name.as_str())
-            && !has_credential(value, redactor)
+            && !has_credential(name, value, redactor)
     };
     let mut out = HeaderMap::with_capacity(headers.keys_len());
     out.extend(

@@ -17,22 +17,25 @@ use footbridge_core::{
     digest::{Digest, digest_text},
     redact::{Redactor, StreamRedactor},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use hyper::body::{Body as _, Incoming};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, response::Parts};
+use hyper::body::{Body as _, Frame, Incoming};
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
+    connection_task::ReadAhead,
     credential::has_credential,
-    events::{EventEnds, Last, say_all},
+    events::{EventEnds, Last},
     media::{is_as_it_is, is_events, is_text},
+    origin_stream::Meter,
     upload::Tally,
     usage::UsageReader,
 };
 
-/// Headers of one connection alone, and what a service tells its client for later: cookies are credentials, and another
-/// address is none that a guest could reach.
-pub(crate) const DROPPED: [&str; 11] = [
+/// Headers of one connection alone, what is said by Footbridge itself, and what a service tells its client for later: cookies
+/// are credentials, and another address is none that a guest could reach.
+pub(crate) const DROPPED: [&str; 12] = [
+    "footbridge-record",
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -54,6 +57,10 @@ const HELD: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub struct AnswerBody {
     body: Incoming,
+    /// None where other answers share its connection.
+    ahead: Option<ReadAhead>,
+    /// What counts what comes besides.
+    meter: Option<Meter>,
     passing: Passing,
     timer: Pin<Box<Sleep>>,
     silence: Duration,
@@ -65,6 +72,8 @@ pub struct AnswerBody {
     trailers: Option<Box<HeaderMap>>,
     /// The budget that ended it, which is still to be said.
     spent: Option<BudgetOf>,
+    /// Whether its origin broke it off, which is said once what came before is on its way.
+    breaks: bool,
 }
 
 /// What is known of what passed.
@@ -128,7 +137,6 @@ pub enum BrokenAnswer {
 
 /// What is known when the head of an answer is there.
 pub(crate) struct Begun {
-    pub(crate) status: StatusCode,
     pub(crate) upload: Arc<Tally>,
     pub(crate) redactor: Redactor,
     pub(crate) reads_usage: bool,
@@ -139,15 +147,18 @@ pub(crate) struct Begun {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(body: Incoming, headers: &HeaderMap, begun: Begun) -> Self {
-        let Begun { status, upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
-        let is_plain = is_text(headers) && is_as_it_is(headers);
+    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun) -> Self {
+        let Parts { status, version, headers, .. } = head;
+        let Begun { upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
+        let ahead = (*version < Version::HTTP_2).then(ReadAhead::default);
+        let (is_text, is_as_it_is) = (is_text(headers), is_as_it_is(headers));
+        let is_plain = is_text && is_as_it_is;
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
-        let usage = (reads_usage && is_plain).then(Box::<UsageReader>::default);
+        let usage = (reads_usage && is_text).then(|| Box::new(UsageReader::of(is_as_it_is)));
         let events = (is_plain && is_events(headers)).then(EventEnds::default);
         let (sha, tokens, ending) = (Sha::new(&SHA256), 0, None);
         let passing = Passing {
-            status,
+            status: *status,
             upload,
             received: 0,
             sha,
@@ -162,7 +173,20 @@ impl AnswerBody {
             ending,
         };
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
-        Self { body, passing, timer, silence, until, exchange: None, is_over: false, trailers: None, spent: None }
+        Self {
+            body,
+            ahead,
+            meter: Meter::of(&head.extensions),
+            passing,
+            timer,
+            silence,
+            until,
+            exchange: None,
+            is_over: false,
+            trailers: None,
+            spent: None,
+            breaks: false,
+        }
     }
 
     /// Has its outcome recorded when it ends.
@@ -197,7 +221,10 @@ impl AnswerBody {
             if self.is_over {
                 return Poll::Ready(None);
             }
-            let frame = match Pin::new(&mut self.body).poll_frame(cx) {
+            if self.breaks {
+                return Poll::Ready(Some(Err(self.broken(BrokenAnswer::Origin))));
+            }
+            let frame = match self.poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => return self.waiting(cx),
             };
@@ -226,7 +253,9 @@ impl AnswerBody {
                 },
                 Some(Err(error)) => {
                     tracing::debug!(%error, "an answer broke off");
-                    return Poll::Ready(Some(Err(self.broken(BrokenAnswer::Origin))));
+                    self.breaks = true;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
                 None => {
                     let rest = self.passing.rest();
@@ -237,6 +266,18 @@ impl AnswerBody {
                 }
             }
         }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let mut ask = || Pin::new(&mut self.body).poll_frame(cx);
+        let asked = match &mut self.ahead {
+            Some(ahead) => ahead.piece(ask),
+            None => ask(),
+        };
+        if asked.is_ready() {
+            self.meter.iter().for_each(Meter::answers);
+        }
+        asked
     }
 
     /// What of some data is handed on.
@@ -288,6 +329,8 @@ impl AnswerBody {
     }
 
     fn close(&mut self, outcome: &'static str, detail: Option<String>) {
+        // Free for another request before its client has this answer.
+        self.ahead.iter_mut().for_each(ReadAhead::carry_on);
         if let Some(exchange) = self.exchange.take() {
             self.passing.is_whole |= matches!(outcome, "ok" | "http_error");
             exchange.close(outcome, detail, self.passing.record());
@@ -316,10 +359,11 @@ impl Passing {
         self.received += data.len() as u64;
         if let Some(usage) = &mut self.usage {
             usage.push(&data);
-            self.is_whole |= self.events.is_some() && say_all(&data);
+            self.is_whole |= self.events.as_ref().is_some_and(|events| events.say_all(&data));
         }
         let (was_ending, spent) = (self.ending.is_some(), self.spend(data.len()));
-        self.ending = self.ending.or(spent);
+        // Whoever has no tokens left may still hear how many it used, within its bytes.
+        self.ending = spent.filter(|of| *of != BudgetOf::Tokens).or(self.ending).or(spent);
         let mut data: Bytes = match &mut self.text {
             Some(text) => text.push(data),
             None => data,
@@ -374,7 +418,7 @@ impl Passing {
 
     fn trailers(&self, all: HeaderMap) -> HeaderMap {
         let crosses = |name: &HeaderName, value: &HeaderValue| {
-            !DROPPED.contains(&name.as_str()) && !has_credential(value, &self.redactor)
+            !DROPPED.contains(&name.as_str()) && !has_credential(name, value, &self.redactor)
         };
         let keep = all.iter().filter(|(name, value)| crosses(name, value));
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -385,7 +429,12 @@ impl Passing {
     fn unsaid(&self) -> Option<u64> {
         let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
         let is_of_events = self.events.is_some();
-        let may_be = sent > 0 && self.status.is_success() && (!self.is_whole || is_of_events && usage.tokens() == 0);
+        // What is asked for without a body may be a stream that another request began, and is no list of files.
+        let may_be = match (is_of_events, usage.tokens()) {
+            (true, said) => !self.is_whole || said == 0,
+            (false, _) => sent > 0 && (!self.is_whole || usage.is_kept_back()),
+        };
+        let may_be = may_be && self.status.is_success();
         let unsaid = may_be.then(|| usage.unsaid(sent, self.received, is_of_events))?;
         // Whoever is over its budget by it hears so at the next request.
         let _over = self.spending.as_ref().map(|spending| spending.tokens(unsaid));

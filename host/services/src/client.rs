@@ -14,11 +14,11 @@ use std::{
 use footbridge_core::limits::ServiceLimits;
 use hyper_util::{
     client::legacy::{Builder, Client},
-    rt::{TokioExecutor, TokioTimer},
+    rt::TokioTimer,
 };
 use tokio::time::Instant;
 
-use crate::{connect::Connector, upload::Uploaded};
+use crate::{connect::Connector, connection_task::ConnectionTasks, upload::Uploaded};
 
 /// Makes requests of one session to one service.
 pub(crate) type ServiceClient = Client<Connector, Box<Uploaded>>;
@@ -49,7 +49,7 @@ impl Clients {
             kept.all.retain(|_, (_, used)| now.duration_since(*used) <= IDLE_TIME);
             kept.looked_at = now;
         }
-        let new = || (Arc::new(self.builder.build(self.connector.clone())), now);
+        let new = || (Arc::new(self.builder.build(self.connector.of(session))), now);
         let (client, used) = kept.all.entry(session).or_insert_with(new);
         *used = now;
         Arc::clone(client)
@@ -57,7 +57,7 @@ impl Clients {
 }
 
 /// Idle connections of one session to one service, and how long they are kept.
-const IDLE: usize = 32;
+const IDLE: usize = 16;
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
@@ -70,10 +70,20 @@ const MOST: u32 = (1 << 31) - 1;
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(20);
 
+/// What may come over a connection that is of no answer, bytes: what nobody has read yet, and as much again as nobody needs.
+pub(crate) fn unanswered(limits: &ServiceLimits) -> u64 {
+    u64::from(window(limits)) + SURPLUS
+}
+
+const SURPLUS: u64 = 1024 * 1024;
+
+fn window(limits: &ServiceLimits) -> u32 {
+    WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST)
+}
+
 /// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
 pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
-    let window = WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST);
-    let mut client = Client::builder(TokioExecutor::new());
+    let mut client = Client::builder(ConnectionTasks::default());
     client
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
@@ -81,7 +91,7 @@ pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
         .pool_max_idle_per_host(IDLE)
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
-        .http2_initial_connection_window_size(window)
+        .http2_initial_connection_window_size(window(limits))
         .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PONG)
@@ -107,11 +117,15 @@ mod tests {
     };
     use tokio::{
         io::{DuplexStream, duplex},
+        sync::Semaphore,
         time::Instant,
     };
 
     use super::*;
-    use crate::connect::Protocols;
+    use crate::{
+        connect::{Dialling, Protocols},
+        lookups::{Lookups, SystemLookup},
+    };
 
     /// Connections whose other end is there and says nothing.
     #[derive(Clone)]
@@ -167,7 +181,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_session_has_a_client_of_its_own_for_as_long_as_its_connections_may_be_kept() {
         let spec = crate::request::tests::spec();
-        let connector = Connector::new(&spec, Arc::new(crate::connect::SystemLookup), PONG, Protocols::All).unwrap();
+        let dialling = Dialling {
+            lookups: Arc::new(Lookups::new(Arc::new(SystemLookup))),
+            places: Arc::new(Semaphore::new(1)),
+            time: PONG,
+            unanswered: 1,
+        };
+        let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap();
         let clients = Clients::new(builder(&ServiceLimits::default()), connector);
         let (one, other) = (clients.of(1), clients.of(2));
         assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1)));

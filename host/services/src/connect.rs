@@ -4,8 +4,6 @@
 
 use std::{
     error::Error,
-    fmt, io,
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -13,168 +11,44 @@ use std::{
 };
 
 use footbridge_core::public_address::is_public;
-use futures::{TryFutureExt as _, future::BoxFuture};
+use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
-    client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel},
+    client::legacy::connect::{HttpConnector, proxy::Tunnel},
     rt::TokioIo,
 };
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, sync::Semaphore, time::timeout};
 use tower_service::Service;
 
-use crate::spec::{ServiceSpec, is_localhost};
+use crate::{
+    lookups::{Lookups, Resolver},
+    no_connection::NoConnection,
+    origin_stream::{Meter, OriginStream},
+    proxy::ServiceProxy,
+    spec::ServiceSpec,
+};
 
-/// Resolves names.
-pub trait Lookup: Send + Sync + 'static {
-    /// The addresses of a name.
-    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
-}
-
-/// As the system resolves them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemLookup;
-
-impl Lookup for SystemLookup {
-    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
-    }
-}
-
-/// Why there is no connection; what a guest may know of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoConnection {
-    /// Its name leads nowhere.
-    #[error("its name cannot be resolved")]
-    Name,
-    /// Its name leads to a private address alone.
-    #[error("its name leads to a private address; the operator can set allow_private if that is meant")]
-    Private,
-    /// It took too long.
-    #[error("connecting to it took too long")]
-    TooSlow,
-    /// Who answered could not prove that it is the service.
-    #[error("its certificate is not valid")]
-    Certificate,
-    /// It is of an authority that is not trusted.
-    #[error("its certificate is of an authority that is not trusted here; the operator can name that with ca_file")]
-    UnknownAuthority,
-    /// It is an authority's, where a server's is needed.
-    #[error("its certificate is an authority's own (CA:TRUE), which is none of a server")]
-    OfAuthority,
-    /// It was or will be valid.
-    #[error("its certificate has expired, or is not valid yet")]
-    Expired,
-    /// It is another server's.
-    #[error("its certificate is for another name")]
-    OtherName,
-    /// It speaks no TLS.
-    #[error("it does not speak TLS; the operator can write http:// for an address of this machine if that is meant")]
-    NoTls,
-    /// It did not agree to TLS.
-    #[error("it refused the TLS handshake")]
-    Handshake,
-    /// The proxy in front of it did not let it through.
-    #[error("the proxy in front of it refused, or does not answer")]
-    Proxy,
-    /// Nobody answered there.
-    #[error("it does not take connections")]
-    Refused,
-}
-
-impl NoConnection {
-    /// What an error of connecting comes from.
-    pub(crate) fn of(error: &(dyn Error + 'static)) -> Self {
-        let mut cause = Some(error);
-        while let Some(one) = cause {
-            if let Some(known) = one.downcast_ref::<Self>() {
-                return *known;
-            }
-            if let Some(error) = one.downcast_ref::<rustls::Error>() {
-                return Self::of_tls(error);
-            }
-            // An error of the system may hold another one that is not its source.
-            let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-            cause = match inner {
-                Some(inner) => Some(inner as &(dyn Error + 'static)),
-                None => one.source(),
-            };
-        }
-        Self::Refused
-    }
-
-    fn of_tls(error: &rustls::Error) -> Self {
-        use rustls::{CertificateError as Bad, Error};
-        match error {
-            // A signature that does not fit is that of another authority of the same name.
-            Error::InvalidCertificate(Bad::UnknownIssuer | Bad::BadSignature) => Self::UnknownAuthority,
-            Error::InvalidCertificate(
-                Bad::Expired | Bad::ExpiredContext { .. } | Bad::NotValidYet | Bad::NotValidYetContext { .. },
-            ) => Self::Expired,
-            Error::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => Self::OtherName,
-            // The verifier has no other word for it.
-            Error::InvalidCertificate(Bad::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-                Self::OfAuthority
-            }
-            Error::InvalidMessage(_) => Self::NoTls,
-            Error::AlertReceived(_) => Self::Handshake,
-            _ => Self::Certificate,
-        }
-    }
-}
-
-/// Resolves the name of one service, and leaves out what it may not lead to.
+/// What connections of a harness are made with. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Resolver {
-    pub(crate) lookup: Arc<dyn Lookup>,
-    pub(crate) allow_private: bool,
-}
-
-impl fmt::Debug for Resolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolver").field("allow_private", &self.allow_private).finish_non_exhaustive()
-    }
-}
-
-impl Service<Name> for Resolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = io::Error;
-    type Future = BoxFuture<'static, io::Result<Self::Response>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        let resolver = self.clone();
-        Box::pin(async move {
-            let name = name.as_str().to_ascii_lowercase();
-            let found = resolver.lookup.lookup(&name).await.unwrap_or_default();
-            if found.is_empty() {
-                return Err(io::Error::other(NoConnection::Name));
-            }
-            let may = |address: &SocketAddr| {
-                if is_localhost(&name) {
-                    address.ip().is_loopback()
-                } else {
-                    resolver.allow_private || is_public(address.ip())
-                }
-            };
-            let allowed: Vec<SocketAddr> = found.into_iter().filter(may).collect();
-            if allowed.is_empty() {
-                return Err(io::Error::new(io::ErrorKind::PermissionDenied, NoConnection::Private));
-            }
-            Ok(allowed.into_iter())
-        })
-    }
+pub(crate) struct Dialling {
+    pub(crate) lookups: Arc<Lookups>,
+    /// Connections that there may be.
+    pub(crate) places: Arc<Semaphore>,
+    /// How long one may take.
+    pub(crate) time: Duration,
+    /// How much may come over one that is of no answer, bytes.
+    pub(crate) unanswered: u64,
 }
 
 /// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: HttpsConnector<Way>,
+    way: Way,
+    tls: ClientConfig,
+    protocols: Protocols,
     time: Duration,
 }
 
@@ -192,20 +66,22 @@ impl Connector {
     ///
     /// # Errors
     /// Where the certificates of the machine cannot be read.
-    pub(crate) fn new(
-        spec: &ServiceSpec,
-        lookup: Arc<dyn Lookup>,
-        time: Duration,
-        protocols: Protocols,
-    ) -> Result<Self, rustls::Error> {
-        let way = Way::to(spec, lookup, time);
-        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls(spec)?).https_or_http();
+    pub(crate) fn new(spec: &ServiceSpec, dialling: &Dialling, protocols: Protocols) -> Result<Self, rustls::Error> {
+        Ok(Self { way: Way::to(spec, dialling, None), tls: tls(spec)?, protocols, time: dialling.time })
+    }
+
+    /// The same, whose names are looked up for a session.
+    pub(crate) fn of(&self, session: u64) -> Self {
+        Self { way: self.way.of(session), ..self.clone() }
+    }
+
+    fn https(&self) -> HttpsConnector<Way> {
+        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(self.tls.clone()).https_or_http();
         let https = https.enable_http1();
-        let inner = match protocols {
-            Protocols::All => https.enable_http2().wrap_connector(way),
-            Protocols::Http1 => https.wrap_connector(way),
-        };
-        Ok(Self { inner, time })
+        match self.protocols {
+            Protocols::All => https.enable_http2().wrap_connector(self.way.clone()),
+            Protocols::Http1 => https.wrap_connector(self.way.clone()),
+        }
     }
 }
 
@@ -216,46 +92,77 @@ const ASKED: u32 = 3;
 
 /// The way to one origin, or to the hosts of tunnels.
 #[derive(Clone)]
-pub(crate) enum Way {
-    /// It is dialled.
-    Direct(HttpConnector<Resolver>),
-    /// A proxy is dialled, and asked for it.
-    Proxy(Tunnel<HttpConnector<Resolver>>),
+pub(crate) struct Way {
+    dialling: Dialling,
+    proxy: Option<ServiceProxy>,
+    /// Whether names may lead to private addresses.
+    allow_private: bool,
+    /// Whether addresses that are written out may be private. That of a service was looked at when it was read.
+    allow_any: bool,
+    session: Option<u64>,
 }
 
 impl Way {
-    pub(crate) fn to(spec: &ServiceSpec, lookup: Arc<dyn Lookup>, time: Duration) -> Self {
-        let Some(proxy) = &spec.proxy else {
-            return Self::Direct(tcp(Resolver { lookup, allow_private: spec.allow_private }, time));
+    /// To a service, for a session; for an operator where that is none.
+    pub(crate) fn to(spec: &ServiceSpec, dialling: &Dialling, session: Option<u64>) -> Self {
+        Self {
+            dialling: dialling.clone(),
+            proxy: spec.proxy.clone(),
+            allow_private: spec.allow_private,
+            allow_any: spec.allow_private || spec.origin.authority.is_some(),
+            session,
+        }
+    }
+
+    fn of(&self, session: u64) -> Self {
+        Self { session: Some(session), ..self.clone() }
+    }
+
+    /// Whether it leads to an address that is written out, for which no name is resolved, and is not public.
+    fn is_refused(&self, uri: &Uri) -> bool {
+        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+        !self.allow_any && host.parse().is_ok_and(|ip| !is_public(ip))
+    }
+
+    async fn dialled(self, address: Uri) -> Result<TcpStream, Box<dyn Error + Send + Sync>> {
+        if self.is_refused(&address) {
+            return Err(NoConnection::Private.into());
+        }
+        let Dialling { lookups, time, .. } = &self.dialling;
+        let lookups = lookups.of(self.session);
+        let Some(proxy) = &self.proxy else {
+            let mut direct = tcp(Resolver { lookups, allow_private: self.allow_private }, *time);
+            return Ok(direct.call(address).await?.into_inner());
         };
-        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, allow_private: true }, time));
-        Self::Proxy(match &proxy.credential {
+        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookups, allow_private: true }, *time));
+        let mut tunnel = match &proxy.credential {
             Some(credential) => tunnel.with_auth(credential.clone()),
             None => tunnel,
-        })
+        };
+        let through = tunnel.call(address).await.map_err(|error| {
+            tracing::debug!(%error, "a proxy");
+            NoConnection::Proxy
+        })?;
+        Ok(through.into_inner())
     }
 }
 
 impl Service<Uri> for Way {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<OriginStream>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        match self {
-            Self::Direct(tcp) => tcp.poll_ready(cx).map_err(Into::into),
-            Self::Proxy(tunnel) => tunnel.poll_ready(cx).map_err(Into::into),
-        }
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        match self {
-            Self::Direct(tcp) => Box::pin(tcp.call(address).map_err(Into::into)),
-            Self::Proxy(tunnel) => Box::pin(tunnel.call(address).map_err(|error| {
-                tracing::debug!(%error, "a proxy");
-                NoConnection::Proxy.into()
-            })),
-        }
+        let way = self.clone();
+        Box::pin(async move {
+            let place = Arc::clone(&way.dialling.places).try_acquire_owned().map_err(|_| NoConnection::TooMany)?;
+            let meter = Meter::new(way.dialling.unanswered);
+            Ok(TokioIo::new(OriginStream::new(way.dialled(address).await?, meter, place)))
+        })
     }
 }
 
@@ -272,10 +179,11 @@ fn tcp(resolver: Resolver, time: Duration) -> HttpConnector<Resolver> {
 }
 
 /// A connection to a host and port, whose address was looked at.
-pub(crate) async fn connected(mut way: Way, authority: &str, time: Duration) -> Result<TcpStream, NoConnection> {
+pub(crate) async fn connected(mut way: Way, authority: &str) -> Result<OriginStream, NoConnection> {
+    let time = way.dialling.time;
     let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
     let connected = timeout(time, way.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
-    Ok(connected.map_err(|error| NoConnection::of(&*error))?.into_inner())
+    Ok(connected.map_err(|error| NoConnection::of(&*error))?.into_inner().unmetered())
 }
 
 /// What is trusted: one's own authority where one is named, and else the system's.
@@ -296,70 +204,16 @@ fn tls(spec: &ServiceSpec) -> Result<ClientConfig, rustls::Error> {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = MaybeHttpsStream<TokioIo<OriginStream>>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let connecting = timeout(self.time, self.inner.call(address));
+        let connecting = timeout(self.time, self.https().call(address));
         Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into())) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    /// Answers one address after the other.
-    struct Changing(Vec<&'static str>, AtomicUsize);
-
-    impl Lookup for Changing {
-        fn lookup<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
-            let at = self.1.fetch_add(1, Ordering::SeqCst).min(self.0.len() - 1);
-            Box::pin(
-                async move { Ok(self.0[at].split(' ').map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect()) },
-            )
-        }
-    }
-
-    async fn resolved(resolver: &mut Resolver, name: &str) -> Result<Vec<String>, NoConnection> {
-        let found = resolver.call(name.parse().unwrap()).await;
-        found.map(|found| found.map(|address| address.ip().to_string()).collect()).map_err(|e| NoConnection::of(&e))
-    }
-
-    #[test]
-    fn why_tls_is_not_agreed_on_is_told_apart() {
-        use rustls::{AlertDescription, CertificateError as Bad, Error, InvalidMessage, OtherError};
-        let of_authority = Bad::Other(OtherError(Arc::new(io::Error::other("CaUsedAsEndEntity"))));
-        for (error, why) in [
-            (Error::InvalidCertificate(Bad::UnknownIssuer), NoConnection::UnknownAuthority),
-            (Error::InvalidCertificate(Bad::Expired), NoConnection::Expired),
-            (Error::InvalidCertificate(Bad::NotValidYet), NoConnection::Expired),
-            (Error::InvalidCertificate(Bad::NotValidForName), NoConnection::OtherName),
-            (Error::InvalidCertificate(of_authority), NoConnection::OfAuthority),
-            (Error::InvalidCertificate(Bad::BadEncoding), NoConnection::Certificate),
-            (Error::InvalidMessage(InvalidMessage::InvalidContentType), NoConnection::NoTls),
-            (Error::AlertReceived(AlertDescription::HandshakeFailure), NoConnection::Handshake),
-        ] {
-            assert_eq!(NoConnection::of(&io::Error::other(error)), why);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_turns_private_is_refused_and_a_private_one_among_others_is_left_out() {
-        let lookup = Arc::new(Changing(vec!["1.1.1.1 10.0.0.1", "127.0.0.1", "169.254.169.254"], AtomicUsize::new(0)));
-        let mut resolver = Resolver { lookup, allow_private: false };
-        assert_eq!(resolved(&mut resolver, "a.test").await, Ok(vec!["1.1.1.1".to_owned()]));
-        assert_eq!(resolved(&mut resolver, "a.test").await, Err(NoConnection::Private));
-        assert_eq!(resolved(&mut resolver, "a.test").await, Err(NoConnection::Private));
-        resolver.allow_private = true;
-        assert!(resolved(&mut resolver, "a.test").await.is_ok());
-        assert_eq!(resolved(&mut resolver, "localhost").await, Err(NoConnection::Private));
     }
 }

@@ -35,10 +35,11 @@ impl Credential {
     }
 }
 
-/// Whether a header holds the credential. What is no text is looked at as text all the same.
-pub(crate) fn has_credential(value: &HeaderValue, redactor: &Redactor) -> bool {
+/// Whether a header holds the credential, in its name too, where capitals are small letters. What is no text is looked at as
+/// text all the same.
+pub(crate) fn has_credential(name: &HeaderName, value: &HeaderValue, redactor: &Redactor) -> bool {
     let text = String::from_utf8_lossy(value.as_bytes());
-    matches!(redactor.scrub(&text), std::borrow::Cow::Owned(_))
+    redactor.is_in_small_letters(name.as_str()) || matches!(redactor.scrub(&text), std::borrow::Cow::Owned(_))
 }
 
 #[cfg(test)]

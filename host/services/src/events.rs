@@ -7,11 +7,6 @@ const FINAL: [&[u8]; 3] = [b"event: message_stop", b"event:message_stop", b"data
 /// How the last event of a model's stream begins.
 const LAST: [&[u8]; 4] = [FINAL[0], FINAL[1], FINAL[2], b"event: response.completed"];
 
-/// Whether some bytes of a stream say that a model has said all.
-pub(crate) fn say_all(bytes: &[u8]) -> bool {
-    LAST.iter().any(|line| memchr::memmem::find(bytes, line).is_some())
-}
-
 /// How much may still pass until an event ends.
 const BEYOND: usize = 64 * 1024;
 
@@ -36,6 +31,15 @@ pub(crate) enum Last {
 }
 
 impl EventEnds {
+    /// Whether what comes next says that a model has said all, at the beginning of a line: elsewhere it is what a model wrote.
+    pub(crate) fn say_all(&self, bytes: &[u8]) -> bool {
+        let begins_a_line = |at: usize| match at.checked_sub(1) {
+            Some(before) => matches!(bytes[before], b'\n' | b'\r'),
+            None => self.tail.last().is_none_or(|before| matches!(before, b'\n' | b'\r')),
+        };
+        LAST.iter().any(|line| memchr::memmem::find_iter(bytes, line).any(begins_a_line))
+    }
+
     /// What passes of a stream that goes on.
     pub(crate) fn passed(&mut self, bytes: &[u8]) {
         let keep = self.tail.len().saturating_sub(3);
@@ -74,6 +78,17 @@ impl EventEnds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_model_writes_ends_no_stream() {
+        let mut ends = EventEnds::default();
+        assert!(ends.say_all(b"data: [DONE]\n\n") && ends.say_all(b"data: x\n\nevent: message_stop\n"));
+        assert!(!ends.say_all(b"data: {\"text\":\"data: [DONE]\"}\n\n"));
+        ends.passed(b"data: {\"text\":\"");
+        assert!(!ends.say_all(b"data: [DONE]"));
+        ends.passed(b"\"}\n\n");
+        assert!(ends.say_all(b"data: [DONE]"));
+    }
 
     #[test]
     fn a_stream_ends_behind_a_whole_event() {

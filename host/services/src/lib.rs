@@ -2,7 +2,9 @@
 //!
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
-//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `proxy` what may be on the way, `client` how they are kept, `request` and `answer`
+//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `lookups` how names are resolved, `origin_stream` what may come over a connection,
+//! `proxy` what may be on the way, `client` how they are kept,
+//! `connection_task` who carries them on, `request` and `answer`
 //! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
 //! model's use, and `events` where one that has to end early may. `tunnel` opens
 //! connections to allowed hosts, which are a service of the name [`TUNNELS`], `greeting` reads what has to come first in
@@ -19,11 +21,15 @@ mod answer_body;
 mod carried;
 mod client;
 mod connect;
+mod connection_task;
 mod credential;
 mod environment;
 mod events;
 mod greeting;
+mod lookups;
 mod media;
+mod no_connection;
+mod origin_stream;
 mod preset;
 mod proxy;
 mod request;
@@ -37,10 +43,11 @@ mod websocket;
 
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
-pub use connect::{Lookup, NoConnection, SystemLookup};
 pub use credential::Credential;
 pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;
+pub use lookups::{Lookup, SystemLookup};
+pub use no_connection::NoConnection;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};
 pub use request::{Parcel, authorized_by, credentials};

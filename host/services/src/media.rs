@@ -8,11 +8,15 @@ pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     media.to_ascii_lowercase().starts_with("text/event-stream") && !headers.contains_key(header::CONTENT_LENGTH)
 }
 
-/// Whether a body is not encoded: no header says so, or it says that by the name for it.
+/// Codings of bodies (RFC 9110, 8.4.1, and IANA's list).
+const CODINGS: [&str; 10] =
+    ["gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "dcb", "dcz", "aes128gcm"];
+
+/// Whether a body is not encoded: no header says so. A coding that nobody knows is none.
 pub(crate) fn is_as_it_is(headers: &HeaderMap) -> bool {
     let all = headers.get_all(header::CONTENT_ENCODING).iter();
-    let is_none = |name: &[u8]| name.is_empty() || name.eq_ignore_ascii_case(b"identity");
-    all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).all(|name| is_none(name.trim_ascii()))
+    let is_one = |name: &[u8]| CODINGS.iter().any(|coding| name.eq_ignore_ascii_case(coding.as_bytes()));
+    !all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).any(|name| is_one(name.trim_ascii()))
 }
 
 /// What surely is no text: whole kinds, and the rest by their names, or by how those end.
@@ -55,6 +59,16 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+
+    #[test]
+    fn only_what_a_client_would_decode_is_encoded() {
+        for (said, as_it_is) in [("gzip", false), ("identity, BR", false), ("utf-8", true), ("none", true), ("", true)]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(said));
+            assert_eq!(is_as_it_is(&headers), as_it_is, "{said}");
+        }
+    }
 
     #[test]
     fn only_what_is_surely_no_text_is_not_looked_through() {

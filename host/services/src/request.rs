@@ -39,8 +39,7 @@ impl Parcel {
     pub(crate) fn headers_that_matter(&self) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, value) in self.own_headers().iter().filter(|(name, _)| matters(name.as_str())) {
-            let text = value.to_str().map_or_else(|_| value.as_bytes().escape_ascii().to_string(), str::to_owned);
-            all.entry(name.as_str().to_owned()).or_default().push(text);
+            all.entry(name.as_str().to_owned()).or_default().push(shown(value));
         }
         all
     }
@@ -100,7 +99,8 @@ const OF_ONE_HOP: [&str; 13] = [
 ];
 
 /// Headers by which somebody on the way says who asks: nothing about the guest is said, nor believed.
-const OF_THE_WAY: [&str; 13] = [
+const OF_THE_WAY: [&str; 16] = [
+    "proxy",
     "forwarded",
     "x-forwarded",
     "x-real-ip",
@@ -114,13 +114,36 @@ const OF_THE_WAY: [&str; 13] = [
     "remote-user",
     "x-remote-user",
     "x-webauth-user",
+    "x-authenticated-user",
+    "x-remote-group",
 ];
 
 /// Headers by which a request would be another one than was decided about, or another user's, at origins that obey them.
-const OVERRIDES: [&str; 5] = ["x-http-method", "x-envoy-original-path", "x-waws-unencoded-url", "x-host", "sudo"];
+const OVERRIDES: [&str; 7] = [
+    "x-http-method",
+    "x-http-verb",
+    "x-envoy-original-path",
+    "x-waws-unencoded-url",
+    "x-host",
+    "x-middleware-subrequest",
+    "sudo",
+];
 
 /// How the names of more such headers begin.
-const STARTS: [&str; 4] = ["x-forwarded-", "x-original-", "x-rewrite-", "impersonate-"];
+const STARTS: [&str; 12] = [
+    "x-forwarded-",
+    "x-original-",
+    "x-rewrite-",
+    "x-accel-",
+    "x-remote-",
+    "x-goog-authenticated-",
+    "x-ms-client-principal",
+    "x-ssl-client-",
+    "ssl-client-",
+    "cf-access-",
+    "tailscale-",
+    "impersonate-",
+];
 
 /// Whether a header stays behind for its name alone. To gateways of the kind of CGI, `_` is `-`.
 fn stays(name: &str) -> bool {
@@ -237,6 +260,19 @@ fn own(headers: &HeaderMap) -> HeaderMap {
 
 /// About how many headers are put in.
 const PUT_IN: usize = 4;
+
+/// A header's value as a text that no other value has: what is no visible ASCII, and what introduces it, is escaped.
+fn shown(value: &HeaderValue) -> String {
+    let mut text = String::with_capacity(value.len());
+    for byte in value.as_bytes() {
+        match byte {
+            b'\\' => text.push_str("\\\\"),
+            b' '..=b'~' => text.push(char::from(*byte)),
+            other => text.push_str(&format!("\\x{other:02x}")),
+        }
+    }
+    text
+}
 
 /// Whether a guest takes what stands behind a body.
 fn takes_trailers(headers: &HeaderMap) -> bool {
@@ -372,6 +408,15 @@ pub(crate) mod tests {
             "cf-connecting-ip",
             "x-cluster-client-ip",
             "x-forwarded-host",
+            "proxy",
+            "x-http-verb",
+            "x-accel-redirect",
+            "x-middleware-subrequest",
+            "x-goog-authenticated-user-email",
+            "x-ms-client-principal-name",
+            "cf-access-authenticated-user-email",
+            "tailscale-user-login",
+            "x-ssl-client-s-dn",
         ] {
             assert!(!sent(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
         }
@@ -379,6 +424,14 @@ pub(crate) mod tests {
         {
             assert!(sent(&headers(&[(name, "x")]), &spec()).contains_key(name), "{name}");
         }
+    }
+
+    #[test]
+    fn no_two_values_of_a_header_are_shown_alike() {
+        let bytes = |value: &[u8]| shown(&HeaderValue::from_bytes(value).unwrap());
+        assert_eq!(bytes(b"\"abc\", 'x'"), "\"abc\", 'x'");
+        assert_eq!(bytes(b"/caf\xc3\xa9"), "/caf\\xc3\\xa9");
+        assert_eq!(bytes(b"/caf\\xc3\\xa9"), "/caf\\\\xc3\\\\xa9");
     }
 
     #[test]

@@ -30,15 +30,18 @@ use hyper_util::client::legacy::{
     Error as ClientError,
     connect::{CaptureConnection, capture_connection},
 };
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
-    client::{Clients, ServiceClient, builder},
-    connect::{Connector, Lookup, NoConnection, Protocols, SystemLookup, Way, connected},
+    client::{Clients, builder, unanswered},
+    connect::{Connector, Dialling, Protocols, Way, connected},
+    lookups::{Lookup, Lookups, SystemLookup},
+    no_connection::NoConnection,
+    origin_stream::Meter,
     request::Parcel,
     shape::ErrorShape,
     spec::ServiceSpec,
@@ -53,7 +56,7 @@ pub struct Services(Arc<Inner>);
 
 struct Inner {
     all: RwLock<BTreeMap<String, Arc<Service>>>,
-    lookup: Arc<dyn Lookup>,
+    dialling: Dialling,
     limits: ServiceLimits,
 }
 
@@ -64,7 +67,7 @@ struct Service {
     redactor: Redactor,
     clients: Clients,
     /// For requests that become WebSockets, each over a connection of its own.
-    websockets: Option<Arc<ServiceClient>>,
+    websockets: Option<Clients>,
 }
 
 /// Whether something can be reached.
@@ -78,21 +81,32 @@ pub struct HostCheck {
 
 /// Whether a host of tunnels takes connections.
 async fn reachable(services: &Services, authority: &str) -> Result<(), NoConnection> {
-    let way = services.way(TUNNELS).ok_or(NoConnection::Name)?;
-    connected(way, authority, services.0.limits.connect_time).await.map(drop)
+    let way = services.way(TUNNELS, None).ok_or(NoConnection::Name)?;
+    connected(way, authority).await.map(drop)
 }
 
 impl Services {
-    /// These services, whose names the system resolves.
+    /// These services, to which there may be so many connections, and whose names the system resolves.
     #[must_use]
-    pub fn new(specs: Vec<ServiceSpec>, limits: &ServiceLimits) -> Self {
-        Self::resolving(specs, limits, Arc::new(SystemLookup))
+    pub fn new(specs: Vec<ServiceSpec>, limits: &ServiceLimits, connections: usize) -> Self {
+        Self::resolving(specs, limits, connections, Arc::new(SystemLookup))
     }
 
     /// These services, whose names are resolved like this.
     #[must_use]
-    pub fn resolving(specs: Vec<ServiceSpec>, limits: &ServiceLimits, lookup: Arc<dyn Lookup>) -> Self {
-        let services = Self(Arc::new(Inner { all: RwLock::default(), lookup, limits: limits.clone() }));
+    pub fn resolving(
+        specs: Vec<ServiceSpec>,
+        limits: &ServiceLimits,
+        connections: usize,
+        lookup: Arc<dyn Lookup>,
+    ) -> Self {
+        let dialling = Dialling {
+            lookups: Arc::new(Lookups::new(lookup)),
+            places: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
+            time: limits.connect_time,
+            unanswered: unanswered(limits),
+        };
+        let services = Self(Arc::new(Inner { all: RwLock::default(), dialling, limits: limits.clone() }));
         services.replace(specs);
         services
     }
@@ -124,10 +138,17 @@ impl Services {
 
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
-        let connector = |protocols| Connector::new(&spec, Arc::clone(&self.0.lookup), limits.connect_time, protocols);
-        let clients = Clients::new(builder(limits), connector(Protocols::All)?);
+        let connector = |protocols| Connector::new(&spec, &self.0.dialling, protocols);
+        let unpooled = || {
+            let mut builder = builder(limits);
+            builder.pool_max_idle_per_host(0);
+            builder
+        };
+        // Of hosts there are as many as a guest thinks of: nothing is kept for each of them.
+        let pooled = if spec.origin.authority.is_some() { builder(limits) } else { unpooled() };
+        let clients = Clients::new(pooled, connector(Protocols::All)?);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
-        let websockets = own.map(|connector| Arc::new(builder(limits).pool_max_idle_per_host(0).build(connector)));
+        let websockets = own.map(|connector| Clients::new(unpooled(), connector));
         Ok(Service { clients, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
@@ -157,17 +178,16 @@ impl Services {
 
     async fn check_one(&self, name: &str) -> Result<(), NoConnection> {
         let Some(service) = self.get(name) else { return Err(NoConnection::Name) };
-        let (lookup, time) = (Arc::clone(&self.0.lookup), self.0.limits.connect_time);
-        let connector = Connector::new(&service.spec, lookup, time, Protocols::All);
+        let connector = Connector::new(&service.spec, &self.0.dialling, Protocols::All);
         let mut connector = connector.map_err(|_| NoConnection::Certificate)?;
         let address = service.spec.origin.uri("/", None).map_err(|_| NoConnection::Name)?;
         connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
     }
 
     /// The way to what a service leads to.
-    pub(crate) fn way(&self, name: &str) -> Option<Way> {
+    pub(crate) fn way(&self, name: &str, session: Option<u64>) -> Option<Way> {
         let service = self.get(name)?;
-        Some(Way::to(&service.spec, Arc::clone(&self.0.lookup), self.0.limits.connect_time))
+        Some(Way::to(&service.spec, &self.0.dialling, session))
     }
 
     /// The shape of errors that clients of a service expect.
@@ -258,10 +278,11 @@ impl Service {
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
+        self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
         count_early(&mut request, &tally, limits.answer_head_bytes);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
-        let client = of_websockets.map_or_else(|| self.clients.of(session), Arc::clone);
+        let client = of_websockets.unwrap_or(&self.clients).of(session);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
@@ -277,9 +298,9 @@ impl Service {
         let answered = answered.and_then(|response| covered(response, spending.as_ref()));
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (status, silence, reads_usage) = (response.status(), limits.silence_time, self.spec.usage);
-        let begun = Begun { status, upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
-        if status != StatusCode::SWITCHING_PROTOCOLS {
+        let (silence, reads_usage) = (limits.silence_time, self.spec.usage);
+        let begun = Begun { upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Ok(self.answer(response, begun));
         }
         // Whoever did not ask, or was not understood, cannot know what comes now.
@@ -288,6 +309,18 @@ impl Service {
         } else {
             Err(Outcome::Unknown(NoAnswer::Unusable).into())
         }
+    }
+
+    /// A WebSocket of a model is none where its tokens count.
+    fn leaves_no_tokens_uncounted(&self, is_websocket: bool, spending: Option<&Spending>) -> Result<(), Outcome> {
+        if !is_websocket || !self.spec.usage || !spending.is_some_and(Spending::limits_tokens) {
+            return Ok(());
+        }
+        Err(Outcome::NotSent(NotSent::Unavailable(format!(
+            "Service \"{}\" opens no WebSocket in a session with budget.tokens: nobody reads there how many are used. \
+             Nothing was sent",
+            self.spec.name
+        ))))
     }
 
     /// What became of a request that nobody waits for any more: with a connection it may have left, and without one it has
@@ -341,11 +374,12 @@ impl Service {
     fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {
         let (head, body) = response.into_parts();
         let headers = crossing(&head.headers, &self.spec, &begun.redactor);
-        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head.headers, begun)));
+        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun)));
         ServiceAnswer { status: head.status, headers, body }
     }
 
     fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {
+        Meter::of(response.extensions()).iter().for_each(Meter::ends);
         let connection = hyper::upgrade::on(&mut response);
         let status = response.status();
         let mut headers = crossing(response.headers(), &self.spec, &begun.redactor);

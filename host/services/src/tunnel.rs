@@ -21,14 +21,15 @@ use footbridge_core::{
 use futures::future::BoxFuture;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     carried::Carried,
-    connect::{NoConnection, Way, connected},
+    connect::{Way, connected},
+    no_connection::NoConnection,
+    origin_stream::OriginStream,
     services::Services,
 };
 
@@ -38,7 +39,7 @@ pub struct Tunnels(pub Services);
 
 /// A tunnel to a host, that nothing went through yet.
 #[derive(Debug)]
-pub struct Tunnel(Carried<TcpStream>);
+pub struct Tunnel(Carried<OriginStream>);
 
 impl Forward for Tunnels {
     type Parcel = ();
@@ -62,7 +63,8 @@ impl Forward for Tunnels {
     ) -> BoxFuture<'a, Result<Tunnel, Unanswered>> {
         Box::pin(async move {
             let gone = Outcome::not_offered(outgoing.server()).into();
-            let Some(way) = self.0.way(outgoing.server().as_str()) else { return Err(gone) };
+            let session = Some(outgoing.session());
+            let Some(way) = self.0.way(outgoing.server().as_str(), session) else { return Err(gone) };
             let limits: Arc<Limits> = outgoing.limits();
             let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
@@ -82,9 +84,9 @@ impl Forward for Tunnels {
     }
 }
 
-async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Carried<TcpStream>, NoConnection> {
+async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Carried<OriginStream>, NoConnection> {
     let since = Instant::now();
-    let stream = connected(way, authority, limits.connect_time).await?;
+    let stream = connected(way, authority).await?;
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host).to_owned();
     Ok(Carried {
         stream,

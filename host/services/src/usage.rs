@@ -21,6 +21,10 @@ const DEEPEST: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct UsageReader {
     found: UsageRecord,
+    /// Whether it is encoded: then nothing can be read.
+    is_encoded: bool,
+    /// Whether it says that its use is to be said later: by the answer to another request.
+    is_later: bool,
     depth: usize,
     string: Option<Text>,
     /// The name that was read last, at a depth that counts.
@@ -34,6 +38,8 @@ pub(crate) struct UsageReader {
 const TOKEN_BYTES: u64 = 4;
 const TOKEN_IN_FILES_BYTES: u64 = 256;
 const TOKEN_IN_EVENTS_BYTES: u64 = 128;
+/// The same of what is compressed.
+const ENCODED_TOKEN_BYTES: u64 = 1;
 
 /// What a request has beyond this is taken for pictures and files, bytes.
 const TEXT_SENT: u64 = 512 * 1024;
@@ -61,8 +67,21 @@ enum Name {
 }
 
 impl UsageReader {
+    /// Of an answer that is as it is, or encoded.
+    pub(crate) fn of(is_as_it_is: bool) -> Self {
+        Self { is_encoded: !is_as_it_is, ..Self::default() }
+    }
+
+    /// Whether what was used is not to be read in a whole answer that is no stream.
+    pub(crate) fn is_kept_back(&self) -> bool {
+        self.is_encoded || self.is_later && self.tokens() == 0
+    }
+
     /// Takes what passes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.is_encoded {
+            return;
+        }
         for byte in bytes {
             self.byte(*byte);
         }
@@ -77,7 +96,11 @@ impl UsageReader {
     /// answer.
     pub(crate) fn unsaid(&self, sent: u64, received: u64, of_events: bool) -> u64 {
         let tokens_in = if self.found.tokens_in.is_some() { 0 } else { estimated(sent) };
-        let tokens_out = received / if of_events { TOKEN_IN_EVENTS_BYTES } else { TOKEN_BYTES };
+        let tokens_out = match (self.is_encoded, of_events) {
+            (true, _) => received / ENCODED_TOKEN_BYTES,
+            (false, true) => received / TOKEN_IN_EVENTS_BYTES,
+            (false, false) => received / TOKEN_BYTES,
+        };
         tokens_in + tokens_out.saturating_sub(self.found.tokens_out.unwrap_or_default())
     }
 
@@ -135,7 +158,7 @@ impl UsageReader {
             // Between events nothing is open, whatever the one before left so.
             b'\n' => self.name = None,
             b' ' | b'\t' | b'\r' => {}
-            _ => self.name = None,
+            _ => self.is_later |= self.name.take() == Some(Name::Usage) && byte == b'n',
         }
     }
 

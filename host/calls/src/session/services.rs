@@ -90,6 +90,12 @@ impl Spending {
         self.count(self.bytes_of(), u64::try_from(more).unwrap_or(u64::MAX))
     }
 
+    /// Whether the session has a budget of tokens.
+    #[must_use]
+    pub fn limits_tokens(&self) -> bool {
+        self.budget.of(BudgetOf::Tokens).1.is_some()
+    }
+
     /// Counts tokens that an answer says were used.
     ///
     /// # Errors

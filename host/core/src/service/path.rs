@@ -20,10 +20,13 @@ pub enum BadPath {
     /// It has a segment that is `.` or `..`, encoded or not, also in front of parameters (`..;x`).
     #[error("a path has no segment \".\" or \"..\", nor one before a \";\"")]
     Dots,
+    /// It has a segment that ends in a dot or a blank, which some servers leave out.
+    #[error("a path has no segment that ends in a dot or a blank")]
+    End,
     /// It has an empty segment other than the last.
     #[error("a path has no empty segment")]
     Empty,
-    /// It has a slash or backslash that is encoded, or a backslash.
+    /// It has a slash or backslash that is encoded, or in full width, or a backslash.
     #[error("a path has no encoded slash and no backslash")]
     Slash,
     /// It has a control or invisible character, or what is none of UTF-8.
@@ -80,13 +83,16 @@ fn decoded_segment(segment: &str) -> Result<Cow<'_, str>, BadPath> {
     let text = if segment.contains('%') { Cow::Owned(decoded(segment)?) } else { Cow::Borrowed(segment) };
     // Some servers take parameters off a segment before they read it (RFC 3986, 3.3).
     let name = text.split(';').next().unwrap_or_default();
-    if name == "." || name == ".." {
+    if !name.is_empty() && name.chars().all(is_dot) && name.chars().count() <= 2 || name == "\u{2025}" {
         return Err(BadPath::Dots);
+    }
+    if name.ends_with(|end: char| is_dot(end) || end.is_whitespace()) && !name.chars().all(is_dot) {
+        return Err(BadPath::End);
     }
     if name.is_empty() && !text.is_empty() {
         return Err(BadPath::Empty);
     }
-    if text.contains('\\') {
+    if text.contains(['\\', '\u{ff0f}', '\u{ff3c}', '\u{fe68}']) {
         return Err(BadPath::Slash);
     }
     if text.chars().any(needs_escape) {
@@ -97,6 +103,11 @@ fn decoded_segment(segment: &str) -> Result<Cow<'_, str>, BadPath> {
         return Err(BadPath::EncodedTwice);
     }
     Ok(text)
+}
+
+/// A dot, or what becomes one where text is brought into its compatible form (NFKC).
+fn is_dot(c: char) -> bool {
+    matches!(c, '.' | '\u{ff0e}' | '\u{2024}' | '\u{fe52}')
 }
 
 /// Percent-decoded, each of which must stand for a byte.
@@ -158,6 +169,13 @@ mod tests {
             ("/v2/..;x=1/admin", BadPath::Dots),
             ("/v2/%2e%2e%3b/admin", BadPath::Dots),
             ("/v2/.;/admin", BadPath::Dots),
+            ("/v2/%ef%bc%8e%ef%bc%8e/admin", BadPath::Dots),
+            ("/v2/%e2%80%a5/admin", BadPath::Dots),
+            ("/v2/..%ef%bc%8fadmin", BadPath::Slash),
+            ("/v2/..%20/admin", BadPath::End),
+            ("/admin%20/x", BadPath::End),
+            ("/admin./x", BadPath::End),
+            ("/admin.;a/x", BadPath::End),
             ("/v2/;/admin", BadPath::Empty),
             ("//a", BadPath::Empty),
             ("/a//b", BadPath::Empty),

@@ -1,6 +1,6 @@
 //! What a head asks of a service, by its path, or as of a proxy. Pure: head in, request or refusal out.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, net::Ipv6Addr};
 
 use footbridge_calls::{request::repeated, service::ServiceRequest};
 use footbridge_core::service::RequestPath;
@@ -40,7 +40,10 @@ impl<'a> ServiceHead<'a> {
         }
         let rest = path(head).strip_prefix(PREFIX).unwrap_or_default();
         let (service, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        Self { head, service, below: Some(Cow::Borrowed(if below.is_empty() { "/" } else { below })) }
+        // Hosts are named as of a proxy alone, where they are read as hosts.
+        let is_readable = service != TUNNELS;
+        let below = if below.is_empty() { "/" } else { below };
+        Self { head, service, below: is_readable.then_some(Cow::Borrowed(below)) }
     }
 
     /// What the head can show as its token, in the order in which that is looked at.
@@ -92,7 +95,8 @@ impl<'a> ServiceHead<'a> {
     /// The request.
     pub(crate) fn request(&self, limit: usize) -> Result<ServiceRequest, RefusedHead> {
         let method = &self.head.method;
-        let is_refused = *method == Method::TRACE || *method == Method::CONNECT && !self.is_tunnel();
+        let is_refused =
+            *method == Method::TRACE || method == "TRACK" || *method == Method::CONNECT && !self.is_tunnel();
         // To HTTP `delete` is another method than DELETE, and to many origins the same.
         if is_refused || method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {
             return Err(RefusedHead::Method);
@@ -135,6 +139,10 @@ impl<'a> ServiceHead<'a> {
 fn below_host(head: &Parts) -> Option<String> {
     let authority = head.uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
     let host = authority.host().to_ascii_lowercase();
+    let whole = authority.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+    if !is_host(&host) || !whole.eq_ignore_ascii_case(authority.as_str()) {
+        return None;
+    }
     match (head.method == Method::CONNECT, head.uri.scheme_str()) {
         (true, None) => Some(format!("/{host}:{}", authority.port_u16()?)),
         (false, Some("http")) => {
@@ -142,6 +150,15 @@ fn below_host(head: &Parts) -> Option<String> {
             Some(format!("/{host}:{port}{}", head.uri.path()))
         }
         _ => None,
+    }
+}
+
+/// Whether it is a name or an address, and nothing that others could read as more than that.
+fn is_host(host: &str) -> bool {
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match bracketed {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)),
     }
 }
 
@@ -187,7 +204,7 @@ fn decoded(bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
+    use http::{Request, Uri};
 
     use super::*;
 
@@ -228,8 +245,16 @@ mod tests {
             ("GET", "https://a.test/x", None),
             ("GET", "http://me:pw@a.test/x", None),
             ("CONNECT", "me@a.test:443", None),
+            ("CONNECT", "[::1]:443", Some("/[::1]:443")),
+            ("CONNECT", "[::1].a.test:443", None),
+            ("GET", "http://[::1].a.test/x", None),
+            ("GET", "http://127.0.0.1:1[].a.test:80/x", None),
+            ("GET", "/s/tunnels/a.test:80/x", None),
+            ("GET", "/s/tunnels/[::1].a.test:80/x", None),
         ] {
-            let head = head(method, uri, &[]);
+            // What cannot be written as an address does not come this far.
+            let Ok(uri) = uri.parse::<Uri>() else { continue };
+            let head = head(method, &uri.to_string(), &[]);
             let request = ServiceHead::of(&head).request(10).ok();
             let asked = request.map(|request| (request.service, request.path.as_written().to_owned()));
             assert_eq!(asked, path.map(|path| (TUNNELS.to_owned(), path.to_owned())), "{method} {uri}");
@@ -247,7 +272,7 @@ mod tests {
         };
         assert_eq!(why("GET", "/s/git/a/../b", &[]), 400);
         assert_eq!(why("GET", "/s/git//a", &[]), 400);
-        assert_eq!(why("TRACE", "/s/git/a", &[]), 405);
+        assert_eq!((why("TRACE", "/s/git/a", &[]), why("TRACK", "/s/git/a", &[])), (405, 405));
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "11")]), 413);
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("content-length", "1")]), 400);
         assert_eq!(why("POST", "/s/git/a", &[("content-length", "1"), ("transfer-encoding", "chunked")]), 400);

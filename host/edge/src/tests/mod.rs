@@ -106,7 +106,7 @@ impl World {
             stages.clone(),
             &limits,
             Vec::new(),
-            Services::new(Vec::new(), &limits.services),
+            Services::new(Vec::new(), &limits.services, 0),
         );
         let spec = SessionSpec::new("test".parse().unwrap(), &token, Policy::open());
         let connections = Arc::new(Connections::new(&limits.edge, 1000).share(8, 1).unwrap());

@@ -74,7 +74,7 @@ fn check(config: Config, name: &str, json: bool) -> anyhow::Result<i32> {
     known(&config, std::slice::from_ref(&name.to_owned()))?;
     let lacks = config.services.iter().find(|spec| spec.name.as_str() == name);
     let lacks = lacks.and_then(|spec| spec.lacks_credential.as_ref()).map(ToString::to_string);
-    let services = Services::new(config.services, &config.limits.services);
+    let services = Services::new(config.services, &config.limits.services, 1);
     let checked = super::runtime()?.block_on(services.check(name));
     let is_ok = lacks.is_none() && checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
     let missing = lacks.as_ref().map(|why| format!("{name} has no credential: {}\n", Escaped(why)));

@@ -34,10 +34,16 @@ fn reserved(servers: &[ServerSpec], limits: &Limits) -> usize {
     OWN + TOLD_AND_OPERATORS + servers.iter().map(of).sum::<usize>()
 }
 
+/// How many of those for sessions and connections are for connections to services: one for two of guests.
+pub(crate) fn for_services(descriptors: usize) -> usize {
+    descriptors / 3
+}
+
 /// How many a harness needs with this many sessions, of one listener each.
 pub(crate) fn needed(sessions: usize, servers: &[ServerSpec], limits: &Limits) -> usize {
     let of_sessions = sessions.saturating_mul(of_session(1) + limits.edge.connections_reserved);
-    reserved(servers, limits).saturating_add(of_sessions).saturating_add(limits.edge.connections)
+    let of_guests = of_sessions.saturating_add(limits.edge.connections);
+    reserved(servers, limits).saturating_add(of_guests).saturating_add(of_guests / 2)
 }
 
 /// How many of `limit` there are for sessions and connections; half of them at least, so that few are not none.

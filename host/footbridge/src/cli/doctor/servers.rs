@@ -38,7 +38,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     }
     all.extend(pins(kind, state).await);
     let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
-    let services = Services::new(services, &limits);
+    let services = Services::new(services, &limits, 1);
     for name in names {
         all.extend(services.check(&name).await.into_iter().map(|checked| service(&name, checked)));
     }

@@ -108,6 +108,37 @@ fn who_leaves_before_the_tokens_are_said_or_has_them_unsaid_spends_them_all_the_
 }
 
 #[test]
+fn what_an_answer_keeps_to_itself_is_spent_all_the_same() {
+    for (path, estimated) in [("pretends", 150), ("later", 153), ("zip", 153)] {
+        let (services, body) = (with("tokens = 100"), "x".repeat(600));
+        let mut client = services.connect();
+        let line = format!("POST /s/model/v1/messages?{path} HTTP/1.1");
+        client.send(head(&line, &[&services.key(), "Content-Length: 600"]) + &body);
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+        if path == "pretends" {
+            assert!(client.chunk().unwrap().contains("[DONE]"));
+        }
+        drop(client);
+        let outcome = last(&services, "outcome");
+        assert_eq!(outcome["tokens_estimated"], estimated, "{path}: {outcome}");
+        refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+    }
+}
+
+#[test]
+fn tokens_that_are_over_are_no_leave_to_go_over_the_bytes() {
+    let services = with("tokens = 10\nservice_bytes = 100000");
+    let mut client = services.connect();
+    client.send(head("POST /s/model/v1/messages?long HTTP/1.1", &[&services.key(), "Content-Length: 2"]) + "{}");
+    let mut passed = Vec::new();
+    // It is cut.
+    let _cut = client.stream().read_to_end(&mut passed);
+    assert!(passed.starts_with(b"HTTP/1.1 200 ") && passed.len() < 110_000, "{}", passed.len());
+    let outcome = last(&services, "outcome");
+    assert_eq!((&outcome["outcome"], &outcome["tokens_out"]), (&json!("budget_spent"), &json!(50)), "{outcome}");
+}
+
+#[test]
 fn bytes_of_services_are_counted_both_ways() {
     let services = with("service_bytes = 95");
     // The answer says its length, which is more than is left.

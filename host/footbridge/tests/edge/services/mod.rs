@@ -261,6 +261,10 @@ fn an_origin_that_misbehaves_ends_its_request_alone() {
     assert!(hop.body == "ok" && !hop.head.contains("x-secret-hop") && !hop.head.contains("keep-alive"), "{}", hop.head);
     let zip = services.get("/zip");
     assert!(zip.body == "\u{1}zz" && zip.head.contains("content-encoding: gzip"), "{zip:?}");
+    let named = services.get("/named");
+    let head = named.head.to_ascii_lowercase();
+    assert!(!head.contains(&origin::KEY.to_ascii_lowercase()) && !head.contains("forged"), "{named:?}");
+    assert!(named.body.starts_with("[redacted]") && !named.body.contains(origin::KEY), "{named:?}");
     let identity = services.get("/identity").body;
     assert!(identity.starts_with("[redacted]") && !identity.contains(origin::KEY), "{identity}");
     assert_eq!(services.get("/plain").body, "ok");

@@ -224,6 +224,11 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             "HTTP/1.1 200 OK\r\ncontent-encoding: Identity\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{KEY}",
             KEY.len()
         )),
+        "/api/named" => say(&format!(
+            "HTTP/1.1 200 OK\r\nx-{KEY}: 1\r\nfootbridge-record: forged\r\ncontent-encoding: utf-8\r\ncontent-type: text/plain\r\n\
+             content-length: {}\r\n\r\n{KEY}",
+            KEY.len()
+        )),
         "/api/zip" => say(
             "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: text/plain\r\ncontent-length: 3\r\n\r\n\u{1}zz",
         ),
@@ -239,6 +244,27 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\n",
             );
             wait_until_left(tls, shared)
+        }
+        // What a model writes is no end of its stream.
+        "/api/v1/messages" if target.ends_with("?pretends") => {
+            let event = "data: {\"text\":\"data: [DONE]\"}\n\n";
+            say(&format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{event}\r\n",
+                event.len()
+            ));
+            wait_until_left(tls, shared)
+        }
+        "/api/v1/messages" if target.ends_with("?later") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"usage\": null}")
+        }
+        "/api/v1/messages" if target.ends_with("?zip") => say(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n\u{1}zz",
+        ),
+        "/api/v1/messages" if target.ends_with("?long") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+            say("31\r\n{\"usage\":{\"input_tokens\":11,\"output_tokens\":50}, \r\n");
+            while say(&format!("400\r\n{}\r\n", " ".repeat(1024))) {}
+            false
         }
         "/api/v1/messages" if target.ends_with("?stream") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");

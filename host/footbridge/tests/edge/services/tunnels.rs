@@ -125,11 +125,16 @@ fn what_is_not_allowed_or_shows_no_token_is_refused_before_anything_is_dialled()
         (format!("GET http://me@localhost:{}/x", services.plain), 400),
         (format!("POST http://localhost:{}/x", services.plain), 403),
         (format!("GET http://localhost:{}/a/../b", services.plain), 400),
+        (format!("CONNECT [::1].localhost:{port}"), 400),
+        (format!("TRACK http://localhost:{}/x", services.plain), 405),
     ] {
         let answer = asks(&services, &line, &[&own]);
         assert_eq!(answer.status, status, "{line}: {answer:?}");
         assert!(!answer.body.contains("fbt_"));
     }
+    // Hosts are no paths.
+    let as_path = services.ask(&format!("GET /s/tunnels/localhost:{}/x", services.plain), &[], "");
+    assert_eq!(as_path.status, 400, "{as_path:?}");
     let intents = services.records.lines().into_iter().filter(|line| line["type"] == "intent").count();
     assert_eq!((intents, services.origin.received().len()), (0, 0));
 }

@@ -143,6 +143,21 @@ fn who_takes_none_who_does_not_agree_and_who_is_denied_open_none() {
 }
 
 #[test]
+fn where_tokens_are_counted_no_model_is_talked_to_by_a_websocket() {
+    let models = Services::start_with("open", |origin, ca| {
+        format!(
+            "[limits.budget]\ntokens = 5\n[services.second]\npreset = \"openai\"\nurl = \"https://localhost:{}/api\"\n\
+             credential = \"{KEY}\"\nca_file = \"{ca}\"\nwebsocket = true\n\
+             requests = [\"GET /v1/realtime\"]\n",
+            origin.port
+        )
+    });
+    let answer = refused(&models, "second/v1/realtime");
+    assert!(answer.status >= 400 && answer.body.contains("budget.tokens"), "{answer:?}");
+    assert!(models.origin.received().is_empty());
+}
+
+#[test]
 fn silence_budgets_and_the_end_of_the_harness_end_a_websocket() {
     let silent = services("open", "");
     let mut client = opened(&silent);

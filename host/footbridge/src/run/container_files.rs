@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use footbridge_processes::sandbox::engine_args::{HostMount, host_mounts, opening, unfit};
+use footbridge_processes::sandbox::{
+    engine_args::{HostMount, host_mounts, opening, unfit},
+    places::is_guarded,
+};
 
 use super::Run;
 use crate::report;
@@ -69,7 +72,11 @@ pub(super) fn written(run: &Run, own: &[PathBuf]) -> Result<Vec<PathBuf>, Contai
     if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
         return Err(ContainerFilesError::Obeyed(file.clone()));
     }
-    let opening = opening(&run.engine_args);
+    let mut opening = opening(&run.engine_args);
+    let guarded = mounts.iter().filter(|mount| mount.is_writable && is_guarded(&mount.source));
+    opening.extend(
+        guarded.map(|mount| format!("{} (what is written there runs, or is obeyed, outside)", mount.source.display())),
+    );
     if !opening.is_empty() {
         report::note(&format!("footbridge: less isolated by --engine-arg: {}", opening.join(", ")));
     }

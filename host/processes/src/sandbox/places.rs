@@ -338,6 +338,16 @@ pub const GUARDED_IN_GIT: [&str; 7] =
 pub const BEGUN_IN_GIT: [&str; 4] =
     ["rebase-merge/git-rebase-todo", "rebase-merge/strategy", "rebase-apply/apply-opt", "sequencer/opts"];
 
+/// Whether a file or folder is one that others run or obey, or stands right in such a folder, by its name.
+#[must_use]
+pub fn is_guarded(path: &Path) -> bool {
+    let of_git = |at: &Path| {
+        at.ends_with(".git")
+            || at.iter().any(|name| name == ".git") && GUARDED_IN_GIT.iter().any(|name| at.ends_with(name))
+    };
+    path.ancestors().take(2).any(|at| GUARDED.iter().any(|name| at.ends_with(name)) || of_git(at))
+}
+
 /// Where the credentials of whoever has this home folder and these variables are; what is missing is named too.
 pub fn credentials(home: Option<&Path>, var: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = CREDENTIALS.iter().filter_map(|name| Some(home?.join(name))).collect();
@@ -370,6 +380,18 @@ mod tests {
             assert!(found.contains(&PathBuf::from(path)), "{path}");
         }
         assert!(found.iter().all(|path| path.is_absolute()));
+    }
+
+    #[test]
+    fn what_is_obeyed_is_known_by_its_name_and_by_that_of_its_folder() {
+        for path in
+            ["/w/.envrc", "/w/.git", "/w/.git/hooks", "/w/.git/modules/a/hooks/pre-commit", "/w/.vscode/tasks.json"]
+        {
+            assert!(is_guarded(Path::new(path)), "{path}");
+        }
+        for path in ["/w", "/w/hooks", "/w/config", "/w/.claude/worktrees/one", "/w/.git/objects/pack"] {
+            assert!(!is_guarded(Path::new(path)), "{path}");
+        }
     }
 
     #[test]

@@ -3,7 +3,12 @@
 //! Read once, with every mistake named. A port that is no port means the default, as the public clients have it; a
 //! socket beside a host or port is refused, since either could be meant.
 
-use std::{env::VarError, fmt, path::PathBuf, time::Duration};
+use std::{
+    env::VarError,
+    fmt, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use footbridge_proto::{
     endpoint::{EndpointError, SocketPath},
@@ -161,14 +166,26 @@ fn timeout(text: Option<String>) -> Result<Duration, SettingsError> {
     }
 }
 
-/// What mends it where the file is another user's.
-fn token_hint(error: &std::io::Error) -> &'static str {
+/// What mends it where the session ended, or the file is another user's.
+fn token_hint(path: &Path, error: &io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied if is_in_removed_folder(path) => ENDED,
+        io::ErrorKind::PermissionDenied => {
             " (a session that was created with --socket-mode 0666 has one that every user of this sandbox can read)"
         }
         _ => "",
     }
+}
+
+/// What to do where the folder of a session was removed.
+pub const ENDED: &str = " (its folder was removed on the host, so its session ended; what is made there anew is not seen \
+                         here: create the session, then start this sandbox again)";
+
+/// Whether a file is in a folder that was removed and is still mounted here.
+#[must_use]
+pub fn is_in_removed_folder(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    path.parent().and_then(|folder| folder.metadata().ok()).is_some_and(|folder| folder.nlink() == 0)
 }
 
 /// What is wrong with the environment. Never holds the token.
@@ -200,13 +217,13 @@ pub enum SettingsError {
     /// A token file that cannot be read.
     #[error(
         "cannot read the token from {path} ({name}): {source}{hint}", path = path.display(), name = vars::TOKEN_FILE,
-        hint = token_hint(.source)
+        hint = token_hint(path, .source)
     )]
     TokenFile {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A user that is no number.
     #[error("{} is \"{_0}\": write the number of a user", vars::LISTENER_UID)]
@@ -266,6 +283,20 @@ mod tests {
     fn a_bad_token_is_named_and_not_shown() {
         let error = read(&[("TOOL_CLI_TOKEN", "se cret")]).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("cret"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_was_removed_is_told_from_a_file_that_is_not_there() {
+        use std::os::fd::AsRawFd as _;
+        let folder = std::env::temp_dir().join(format!("footbridge-removed-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        // As a mount, this is still there when the folder is not.
+        let kept = std::fs::File::open(&folder).unwrap();
+        let path = format!("/proc/self/fd/{}/token", kept.as_raw_fd());
+        let error = || read(&[("TOOL_CLI_TOKEN_FILE", &path)]).unwrap_err().to_string();
+        assert!(!error().contains("ended"), "{}", error());
+        std::fs::remove_dir(&folder).unwrap();
+        assert!(error().contains("its session ended"), "{}", error());
     }
 
     #[test]

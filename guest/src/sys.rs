@@ -4,6 +4,7 @@
 
 use std::{
     io,
+    mem::MaybeUninit,
     os::{
         fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
@@ -48,6 +49,18 @@ extern "C" fn leave(_: libc::c_int) {
     #[expect(unsafe_code, reason = "_exit is the async-signal-safe way to leave")]
     unsafe {
         libc::_exit(130)
+    }
+}
+
+/// Whether a signal is ignored, as `nohup` has SIGHUP and a shell SIGINT in the background.
+#[must_use]
+pub fn is_ignored(signal: Signal) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: nothing is set, and all zeroes are a whole sigaction, should nothing be written.
+    #[expect(unsafe_code, reason = "nix only tells what was there before by setting something else")]
+    unsafe {
+        libc::sigaction(signal as libc::c_int, std::ptr::null(), now.as_mut_ptr()) == 0
+            && now.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
 

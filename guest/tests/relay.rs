@@ -387,3 +387,22 @@ fn without_a_command_it_ends_on_sigterm() {
     relay.signal(Signal::SIGTERM);
     assert_eq!(relay.finish().0.code(), Some(0));
 }
+
+#[test]
+fn what_was_ignored_when_it_started_as_by_nohup_stays_so() {
+    let (_folder, _, to) = socket_path();
+    let relay = relay_command(&["--listen", "tcp:127.0.0.1:0", "--to", &to]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(relay.get_program()).args(relay.get_args());
+    let mut relay = Relay::spawn(shell.stdout(Stdio::piped()));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", relay.pid())).unwrap();
+    let has = |name: &str, signal: Signal| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap() >> (signal as i32 - 1) & 1 == 1
+    };
+    assert!(has("SigCgt:", Signal::SIGTERM) && !has("SigCgt:", Signal::SIGHUP), "{status}");
+    assert!(has("SigIgn:", Signal::SIGHUP), "{status}");
+    relay.signal(Signal::SIGHUP);
+    relay.signal(Signal::SIGTERM);
+    assert_eq!(relay.finish().0.code(), Some(0));
+}

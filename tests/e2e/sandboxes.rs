@@ -3,29 +3,19 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use footbridge_tests::{Engine, Host, Ran, Running, Servers, programs, skipped};
+use footbridge_tests::{Engine, Host, Ran, Running, Servers, programs, recipes, skipped};
 use nix::sys::signal::Signal;
 
 /// What `agent` recipes leave on the standard output: the listing of the demo server's tools.
 const SIGN: &str = "get_weather";
 
-/// The marked blocks of a text, by what marks them.
-fn recipes(text: &str) -> BTreeMap<String, String> {
+/// The marked blocks, by what marks them.
+fn of_the_documentation() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    let mut lines = text.lines();
-    while let Some(line) = lines.next() {
-        if let Some(mark) = line.strip_prefix("```sh recipe") {
-            let block: String =
-                lines.by_ref().take_while(|line| *line != "```").map(|line| format!("{line}\n")).collect();
-            let mark = mark.trim_start_matches(['=', '-']).to_owned();
-            assert_eq!(found.insert(mark.clone(), block), None, "two recipes {mark}");
-        }
+    for (mark, block) in recipes::of_page("docs/sandboxes.md") {
+        assert_eq!(found.insert(mark.clone(), block), None, "two recipes {mark}");
     }
     found
-}
-
-fn of_the_documentation() -> BTreeMap<String, String> {
-    recipes(&fs::read_to_string(programs::repository().join("docs/sandboxes.md")).unwrap())
 }
 
 /// A folder as the recipes take for granted, with programs that come first on the PATH.
@@ -38,11 +28,7 @@ fn place(before: &Path) -> Host {
 }
 
 fn run(host: &Host, text: &str) -> Ran {
-    let template = host.footbridge(&[]);
-    let mut shell = Command::new("bash");
-    shell.args(["-euo", "pipefail", "-c", text]).env_clear();
-    shell.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Running::start(shell.current_dir(host.work())).ends()
+    Running::start(&mut host.shell_of(text)).ends()
 }
 
 fn does_what_it_says(name: &str, ran: &Ran) {
@@ -60,18 +46,6 @@ fn works(recipe: &str, words: &[&str]) -> bool {
     false
 }
 
-/// A `podman` that finds the engine's own store, and what this machine needs, by itself.
-fn shim(engine: &Engine, folder: &Path) {
-    let (global, run) = engine.words();
-    let podman = Command::new("sh").args(["-c", "command -v podman"]).output().unwrap();
-    let podman = String::from_utf8(podman.stdout).unwrap();
-    let podman = podman.trim();
-    let text = format!(
-        "#!/bin/sh\nif [ \"$1\" = run ]; then shift; exec {podman} {global} run {run} \"$@\"; fi\nexec {podman} {global} \"$@\"\n"
-    );
-    programs::writes(&folder.join("podman"), &text);
-}
-
 /// What a recipe needs besides Footbridge; nothing if it cannot run here.
 fn needs(name: &str, folder: &Path) -> Option<Option<Engine>> {
     let ready = match name.trim_start_matches("run-").trim_start_matches("serve-") {
@@ -80,7 +54,7 @@ fn needs(name: &str, folder: &Path) -> Option<Option<Engine>> {
         "bwrap" => works(name, &["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-all", "true"]),
         "podman" => {
             let engine = Engine::podman(&format!("recipe {name}"))?;
-            shim(&engine, folder);
+            engine.shim(folder);
             return Some(Some(engine));
         }
         "nspawn" => {
@@ -144,13 +118,6 @@ fn recipes_with_a_session_do_what_they_say() {
         assert_eq!(daemon.status().code(), Some(0));
         drop(engine);
     }
-}
-
-#[test]
-fn only_marked_blocks_are_recipes() {
-    let text = "```sh\nno\n```\n```sh recipe=a\none\ntwo\n```\nx\n```sh recipe-before=b\nthree\n```\n";
-    let expected = [("a".to_owned(), "one\ntwo\n".to_owned()), ("before=b".to_owned(), "three\n".to_owned())];
-    assert_eq!(recipes(text), BTreeMap::from(expected));
 }
 
 #[test]

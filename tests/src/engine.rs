@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt as _, symlink},
     path::Path,
     process::{Command, Output},
     time::Instant,
@@ -122,11 +122,48 @@ impl Engine {
         };
         copy(&program, &Path::new("/bin").join(name));
         programs::libraries(&program).iter().for_each(|library| copy(library, library));
-        let file = folder.join("file");
-        fs::write(&file, format!("FROM {}\nCOPY root /\n", Self::TOOLS)).unwrap();
-        let (file, folder) = (file.display().to_string(), folder.display().to_string());
-        let _image_id = self.says(&["build", "--quiet", "--tag", IMAGE, "--file", &file, &folder]);
+        self.builds_from(&folder, IMAGE, &format!("FROM {}\nCOPY root /\n", Self::TOOLS));
         IMAGE
+    }
+
+    /// An image as development containers are made from: all programs of busybox, and a user `vscode` besides root.
+    #[must_use]
+    pub fn development(&self) -> &'static str {
+        const IMAGE: &str = "footbridge-test-development";
+        let folder = self.store.path().join("development");
+        let root = folder.join("root");
+        for name in ["bin", "dev", "etc", "opt", "proc", "run", "sys", "tmp", "workspaces"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::create_dir_all(folder.join("home/vscode")).unwrap();
+        fs::set_permissions(root.join("tmp"), fs::Permissions::from_mode(0o1777)).unwrap();
+        let busybox = Path::new("/bin/busybox");
+        fs::copy(busybox, root.join("bin/busybox")).unwrap();
+        let applets = Command::new(busybox).arg("--list").output().unwrap();
+        for applet in String::from_utf8(applets.stdout).unwrap().lines().filter(|applet| *applet != "busybox") {
+            symlink("busybox", root.join("bin").join(applet)).unwrap();
+        }
+        for (name, text) in [
+            ("passwd", "root:x:0:0::/:/bin/sh\nvscode:x:1000:1000::/home/vscode:/bin/sh\n"),
+            ("group", "root:x:0:\nvscode:x:1000:\n"),
+            ("os-release", "ID=test\n"),
+            // What it looks for, and complains about when it is not there.
+            ("profile", ""),
+            ("environment", ""),
+        ] {
+            fs::write(root.join("etc").join(name), text).unwrap();
+        }
+        let text = "FROM scratch\nCOPY root /\nCOPY --chown=1000:1000 home /home\nENV PATH=/bin\n";
+        self.builds_from(&folder, IMAGE, text);
+        IMAGE
+    }
+
+    /// Builds an image from what is in a folder.
+    fn builds_from(&self, folder: &Path, image: &str, text: &str) {
+        let file = folder.join("file");
+        fs::write(&file, text).unwrap();
+        let (file, folder) = (file.display().to_string(), folder.display().to_string());
+        let _image_id = self.says(&["build", "--quiet", "--tag", image, "--file", &file, &folder]);
     }
 
     /// Builds the images; says what is wrong if it cannot.
@@ -197,10 +234,16 @@ impl Engine {
         Some("footbridge-test-debian")
     }
 
-    /// The words that call it, as in a shell.
-    #[must_use]
-    pub fn words(&self) -> (String, String) {
-        (self.global.join(" "), self.run.join(" "))
+    /// Writes a program of its name into a folder, which finds its own store, and what this machine needs, by itself.
+    pub fn shim(&self, folder: &Path) {
+        let (global, run) = (self.global.join(" "), self.run.join(" "));
+        let program = programs::find(self.name).unwrap();
+        let program = program.display();
+        let text = format!(
+            "#!/bin/sh\nif [ \"$1\" = run ]; then shift; exec {program} {global} run {run} \"$@\"; fi\n\
+             exec {program} {global} \"$@\"\n"
+        );
+        programs::writes(&folder.join(self.name), &text);
     }
 
     /// The first process of its only container.

@@ -207,6 +207,16 @@ impl Host {
         }
     }
 
+    /// What somebody types into a shell here, to its first line that fails.
+    #[must_use]
+    pub fn shell_of(&self, text: &str) -> Command {
+        let footbridge = self.footbridge(&[]);
+        let mut shell = Command::new("bash");
+        shell.args(["-euo", "pipefail", "-c", text]).env_clear().current_dir(self.work());
+        shell.envs(footbridge.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell
+    }
+
     /// `footbridge run` of this command.
     #[must_use]
     pub fn run_of(&self, cmd: &[&str]) -> Command {

@@ -29,6 +29,7 @@ mod person;
 pub mod processes;
 pub mod programs;
 mod real;
+pub mod recipes;
 mod running;
 pub mod sandboxes;
 mod servers;

@@ -8,9 +8,7 @@
 //! - `ends`: the command runs until it is told to end, on a terminal.
 
 use std::{
-    fs,
-    process::Command,
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -46,15 +44,7 @@ pub(crate) fn host(servers: &Servers) -> Host {
 
 /// Types a line, or several.
 pub(crate) fn types(host: &Host, text: &str) -> Ran {
-    Running::start(&mut shell(host, text)).ends()
-}
-
-fn shell(host: &Host, text: &str) -> Command {
-    let footbridge = host.footbridge(&[]);
-    let mut command = Command::new("bash");
-    command.args(["-euo", "pipefail", "-c", text]).env_clear().current_dir(host.work());
-    command.envs(footbridge.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
+    Running::start(&mut host.shell_of(text)).ends()
 }
 
 #[track_caller]
@@ -181,7 +171,7 @@ fn until_ended(block: &Block, line: &str) {
 
 fn shows_and_ends(host: &Host, line: &str, sign: &str) {
     let mut person = Person::new();
-    let mut running = person.starts(&shell(host, &format!("exec {line}")));
+    let mut running = person.starts(&host.shell_of(&format!("exec {line}")));
     person.sees(sign);
     running.signal(Signal::SIGTERM);
     let status = running.status();

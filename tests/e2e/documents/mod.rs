@@ -2,8 +2,8 @@
 //!
 //! The fence of a block of shell says where it is for: `guest` is inside `footbridge run --sandbox net` with the demo
 //! server, `host` is outside ([`host`] has what comes after it), `recipe=` and `recipe-before=` are run by
-//! `tests/e2e/sandboxes.rs` and `tests/e2e/microvm`, and `elsewhere=` names why it is not run here. There is no block
-//! of shell without one of them, and no command in a block of another language.
+//! `tests/e2e/sandboxes.rs`, `tests/e2e/containers` and `tests/e2e/microvm`, and `elsewhere=` names why it is not run
+//! here. There is no block of shell without one of them, and no command in a block of another language.
 
 mod blocks;
 mod configuration;
@@ -23,6 +23,9 @@ const ELSEWHERE: [(&str, &str); 4] = [
     ("services", "they need the key of somebody's model; host/footbridge/tests/edge/services has an origin of its own"),
 ];
 
+/// Pages whose recipes have a test of their own.
+const RUN_ELSEWHERE: [&str; 3] = ["docs/sandboxes.md", "docs/devcontainer.md", "docs/microvm.md"];
+
 /// The languages of blocks that nobody types.
 const SHOWN: [&str; 6] = ["text", "ini", "json", "toml", "decides", "rust,no_run"];
 
@@ -30,8 +33,7 @@ const SHOWN: [&str; 6] = ["text", "ini", "json", "toml", "decides", "rust,no_run
 fn every_block_of_shell_says_who_runs_it() {
     for block in blocks::all() {
         let mark = block.mark.as_str();
-        let is_recipe =
-            mark.starts_with("recipe") && ["docs/sandboxes.md", "docs/microvm.md"].contains(&block.page.as_str());
+        let is_recipe = mark.starts_with("recipe") && RUN_ELSEWHERE.contains(&block.page.as_str());
         let is_known = match block.language.as_str() {
             "sh" if mark == "guest" || is_recipe => true,
             "sh" => match (mark.strip_prefix("host"), mark.strip_prefix("elsewhere=")) {

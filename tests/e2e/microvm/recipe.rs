@@ -6,27 +6,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use footbridge_tests::{Host, Servers, microvm::Kernel, programs};
-
-/// The marked blocks, with their names.
-fn recipes(text: &str) -> Vec<(&str, String)> {
-    let mut lines = text.lines();
-    let mut found = Vec::new();
-    while let Some(line) = lines.next() {
-        if let Some(name) = line.strip_prefix("```sh recipe=") {
-            let block = lines.by_ref().take_while(|line| *line != "```");
-            found.push((name, block.map(|line| format!("{line}\n")).collect()));
-        }
-    }
-    found
-}
+use footbridge_tests::{Host, Servers, microvm::Kernel, programs, recipes};
 
 #[test]
 fn the_recipe_of_the_documentation_boots_a_machine_that_calls_a_tool() {
     let Some(kernel) = Kernel::of("the_recipe_of_the_documentation", "6.12") else { return };
-    let text = fs::read_to_string(programs::repository().join("docs/microvm.md")).unwrap();
-    let blocks = recipes(&text);
-    let names: Vec<&str> = blocks.iter().map(|(name, _)| *name).collect();
+    let blocks = recipes::of_page("docs/microvm.md");
+    let names: Vec<&str> = blocks.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["session", "image", "boot", "end"]);
     let script: String = blocks.into_iter().map(|(_, block)| block).collect();
 

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_guest::settings::{ENDED, is_in_removed_folder};
 use footbridge_proto::endpoint::Endpoint;
 use nix::libc;
 use tokio::time::{Instant, sleep, timeout};
@@ -84,7 +85,10 @@ impl Reach {
     /// One line an outage, however many clients meet it.
     fn say_once(&self, error: &io::Error) {
         if let State::Down { since, said: false } = self.state.get() {
-            let advice = advice(&self.to, error).map(|advice| format!(" ({advice})")).unwrap_or_default();
+            let advice = match &self.to {
+                Endpoint::Unix(path) if is_in_removed_folder(path.as_path()) => ENDED.to_owned(),
+                _ => advice(&self.to, error).map(|advice| format!(" ({advice})")).unwrap_or_default(),
+            };
             say(&format_args!(
                 "cannot reach the harness at {}: {error}{advice}; clients are answered 502 until it is back",
                 self.to

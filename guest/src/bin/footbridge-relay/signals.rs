@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use footbridge_guest::sys::is_ignored;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
@@ -36,9 +37,9 @@ impl Signals {
         Self::listen(PASSED_ON.into_iter().chain([Signal::SIGCHLD]))
     }
 
-    /// What a relay without a command takes. Others keep their meaning.
+    /// What a relay without a command takes. Others keep their meaning, and what is ignored stays so.
     pub(crate) fn ending() -> io::Result<Self> {
-        Self::listen(ENDING.into_iter())
+        Self::listen(ENDING.into_iter().filter(|signal| !is_ignored(*signal)))
     }
 
     fn listen(all: impl Iterator<Item = Signal>) -> io::Result<Self> {

@@ -190,7 +190,10 @@ fn people(created: &Created, shown: &Shown<'_>) -> String {
     match shown {
         Shown::Here(token) => text.push_str(&format!("token:    {token}\n")),
         Shown::In(path) | Shown::Sourced(path) => text.push_str(&format!("token:    in {}\n", path.display())),
-        Shown::Nowhere => text.push_str("token:    as it was; only its digest is kept\n"),
+        Shown::Nowhere => text.push_str(&format!(
+            "token:    as it was; only its digest is kept (\"footbridge session rotate {}\" makes another)\n",
+            created.name
+        )),
     }
     if let Some(expires) = &created.expires {
         text.push_str(&format!("expires:  {expires}\n"));

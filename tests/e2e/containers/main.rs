@@ -1,6 +1,8 @@
 //! `footbridge run --sandbox podman` and `docker`, with images made from static programs: what a container sees, and
-//! that nothing of it stays, whoever is killed.
+//! that nothing of it stays, whoever is killed; and containers that others start ([`development`]).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
+
+mod development;
 
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
 
@@ -175,6 +177,11 @@ fn what_must_not_be_mounted_is_refused_however_it_is_typed() {
     let opened = with(&["--engine-arg=--security-opt=seccomp=unconfined".to_owned()]);
     assert_eq!(opened.status, 0, "{opened:?}");
     assert!(opened.stderr.contains("less isolated by --engine-arg: --security-opt=seccomp=unconfined"), "{opened:?}");
+    let hooks = project.path().join(".git/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let opened = with(&[format!("--engine-arg=--volume={}:/m", hooks.display())]);
+    assert_eq!(opened.status, 0, "{opened:?}");
+    assert!(opened.stderr.contains(".git/hooks (what is written there runs, or is obeyed, outside)"), "{opened:?}");
 }
 
 #[test]

@@ -256,7 +256,7 @@ impl Stalls {
     /// Counts a write that began at `since`.
     fn count(&mut self, since: Instant, now: Instant) {
         if now.duration_since(since) > STALL {
-            let again = self.last.is_some_and(|last| now.duration_since(last) < AFTER_STALL);
+            let again = self.last.is_some_and(|last| since.saturating_duration_since(last) < AFTER_STALL);
             self.until = again.then_some(now + AFTER_STALL);
             self.last = Some(now);
         }
@@ -435,5 +435,7 @@ mod tests {
         assert!(stalls.are_there(at(521)) && stalls.are_there(at(1519)) && !stalls.are_there(at(1520)));
         stalls.count(at(3000), at(3010));
         assert!(!stalls.are_there(at(3010)));
+        stalls.count(at(3020), at(6000));
+        assert!(stalls.are_there(at(6001)), "however long each takes");
     }
 }

@@ -194,13 +194,12 @@ fn body_described(body: &HeldRequest, is_whole: bool) -> Value {
 }
 
 /// Words in the names of a query's values that say that the value is a credential.
-const CREDENTIALS: [&str; 16] = [
+const CREDENTIALS: [&str; 14] = [
     "key",
     "token",
     "secret",
     "password",
     "passwd",
-    "pass",
     "passphrase",
     "pwd",
     "signature",
@@ -209,21 +208,34 @@ const CREDENTIALS: [&str; 16] = [
     "auth",
     "authorization",
     "jwt",
-    "code",
     "sessionid",
 ];
 
+/// Names that are such by themselves, and say something else as parts of others.
+const CREDENTIAL_NAMES: [&str; 2] = ["code", "pass"];
+
 /// A query without the values that are credentials by their names.
 fn without_credentials(query: &str) -> String {
-    // To some readers a `;` is what the `&` is to all.
-    let clean = |piece: &str| {
-        let pair = piece.trim_end_matches(['&', ';']);
-        match pair.split_once('=') {
-            Some((name, _)) if names_credential(name) => format!("{name}={MARK}{}", &piece[pair.len()..]),
-            _ => piece.to_owned(),
+    query.split('&').map(clean_pair).collect::<Vec<_>>().join("&")
+}
+
+/// What stands between two `&`. To some readers a `;` is another, to others it belongs to the value before it.
+fn clean_pair(pair: &str) -> String {
+    let (mut all, mut is_hidden) = (Vec::new(), false);
+    for piece in pair.split(';') {
+        match piece.split_once('=') {
+            Some((name, _)) if names_credential(name) => {
+                is_hidden = true;
+                all.push(format!("{name}={MARK}"));
+            }
+            None if is_hidden => {}
+            _ => {
+                is_hidden = false;
+                all.push(piece.to_owned());
+            }
         }
-    };
-    query.split_inclusive(['&', ';']).map(clean).collect()
+    }
+    all.join(";")
 }
 
 fn names_credential(name: &str) -> bool {
@@ -234,7 +246,10 @@ fn names_credential(name: &str) -> bool {
         let one = word.strip_suffix('s').unwrap_or(word);
         CREDENTIALS.iter().any(|known| word.ends_with(known) || one.ends_with(known))
     };
-    name.contains('%') || names_a_secret(&name) || name.split(|c: char| !c.is_alphanumeric()).any(is_one)
+    name.contains('%')
+        || CREDENTIAL_NAMES.contains(&&*name)
+        || names_a_secret(&name)
+        || name.split(|c: char| !c.is_alphanumeric()).any(is_one)
 }
 
 #[cfg(test)]
@@ -263,6 +278,8 @@ mod tests {
             ("monkey", "monkey"),
             ("user[password]=a&token[]=b&page[size]=2", "user[password]=[redacted]&token[]=[redacted]&page[size]=2"),
             ("a=1;token=x;b=2", "a=1;token=[redacted];b=2"),
+            ("sig=abc;def;x=1&y=2", "sig=[redacted];x=1&y=2"),
+            ("country_code=CH&zipcode=1&bypass=2", "country_code=CH&zipcode=1&bypass=2"),
             (
                 "pwd=a&passphrase=b&jwt=c&tokens=d&Password1=e&sessionid=f&code=g",
                 "pwd=[redacted]&passphrase=[redacted]&jwt=[redacted]&tokens=[redacted]&Password1=[redacted]&sessionid=[redacted]&code=[redacted]",

@@ -203,6 +203,7 @@ impl Harness {
     fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
         let Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors } = front;
         let to_services = descriptors::for_services(descriptors);
+        let descriptors = if services.is_empty() { descriptors } else { descriptors - to_services };
         let services = Services::new(services, &limits.services, to_services);
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
@@ -213,7 +214,7 @@ impl Harness {
         let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone(), services.clone());
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
         let sessions = Sessions::new(approvals.clone(), limits.clone(), budget.clone());
-        let connections = Connections::new(&limits.edge, descriptors - to_services);
+        let connections = Connections::new(&limits.edge, descriptors);
         tasks.spawn(release_after_waves(connections.clone(), shutdown.clone()));
         Self {
             edge,

@@ -362,6 +362,7 @@ impl StreamableHttpClient for HttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         self.pace().await;
+        let is_resumed = last_event_id.is_some();
         let mut request = self.request(Method::GET, session_id.as_deref(), custom_headers);
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(value) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
@@ -369,13 +370,15 @@ impl StreamableHttpClient for HttpClient {
         }
         let response = self.send(request).await?;
         let status = response.status();
+        let has_none =
+            matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED);
+        if !is_resumed && (has_none || status.is_success()) {
+            self.has_no_stream.store(has_none, Ordering::Relaxed);
+        }
         match media_type(&response) {
             Media::Events if status.is_success() => Ok(self.events(response)),
             // A server without such a stream, and one that lost the session: a later request shows which.
-            _ if status.is_client_error() => {
-                self.has_no_stream.store(true, Ordering::Relaxed);
-                Err(StreamableHttpError::ServerDoesNotSupportSse)
-            }
+            _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             _ => Err(HttpError::Status(status.as_u16()).into()),
         }
     }

@@ -222,7 +222,7 @@ impl AnswerBody {
                 return Poll::Ready(None);
             }
             if self.breaks {
-                return Poll::Ready(Some(Err(self.broken(BrokenAnswer::Origin))));
+                return Poll::Ready(Some(self.broken_off()));
             }
             let frame = match self.poll_frame(cx) {
                 Poll::Ready(frame) => frame,
@@ -319,6 +319,12 @@ impl AnswerBody {
         self.is_over = true;
         let word = if self.passing.status.as_u16() < 400 { "ok" } else { "http_error" };
         self.close(word, None);
+    }
+
+    /// What was kept back, and then that there is no more.
+    fn broken_off(&mut self) -> Result<AnswerPart, BrokenAnswer> {
+        let rest = self.passing.rest();
+        if rest.is_empty() { Err(self.broken(BrokenAnswer::Origin)) } else { Ok(AnswerPart::Data(rest)) }
     }
 
     fn broken(&mut self, why: BrokenAnswer) -> BrokenAnswer {

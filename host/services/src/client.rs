@@ -57,7 +57,7 @@ impl Clients {
 }
 
 /// Idle connections of one session to one service, and how long they are kept.
-const IDLE: usize = 16;
+const IDLE: usize = 8;
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
@@ -117,14 +117,14 @@ mod tests {
     };
     use tokio::{
         io::{DuplexStream, duplex},
-        sync::Semaphore,
         time::Instant,
     };
 
     use super::*;
     use crate::{
         connect::{Dialling, Protocols},
-        lookups::{Lookups, SystemLookup},
+        lookups::SystemLookup,
+        shares::Shares,
     };
 
     /// Connections whose other end is there and says nothing.
@@ -182,9 +182,10 @@ mod tests {
     async fn each_session_has_a_client_of_its_own_for_as_long_as_its_connections_may_be_kept() {
         let spec = crate::request::tests::spec();
         let dialling = Dialling {
-            lookups: Arc::new(Lookups::new(Arc::new(SystemLookup))),
-            places: Arc::new(Semaphore::new(1)),
+            lookup: Arc::new(SystemLookup),
+            shares: Arc::new(Shares::new(1, 1)),
             time: PONG,
+            silence: PONG,
             unanswered: 1,
         };
         let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap();

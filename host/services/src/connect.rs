@@ -20,25 +20,27 @@ use hyper_util::{
 };
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
-use tokio::{net::TcpStream, sync::Semaphore, time::timeout};
+use tokio::{net::TcpStream, time::timeout};
 use tower_service::Service;
 
 use crate::{
-    lookups::{Lookups, Resolver},
+    lookups::{Lookup, Resolver},
     no_connection::NoConnection,
-    origin_stream::{Meter, OriginStream},
+    origin_stream::{EndsAtOnce, Meter, OriginStream},
     proxy::ServiceProxy,
+    shares::Shares,
     spec::ServiceSpec,
 };
 
 /// What connections of a harness are made with. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Dialling {
-    pub(crate) lookups: Arc<Lookups>,
-    /// Connections that there may be.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) lookup: Arc<dyn Lookup>,
+    pub(crate) shares: Arc<Shares>,
     /// How long one may take.
     pub(crate) time: Duration,
+    /// After how long one ends whose other end takes nothing any more.
+    pub(crate) silence: Duration,
     /// How much may come over one that is of no answer, bytes.
     pub(crate) unanswered: u64,
 }
@@ -46,6 +48,7 @@ pub(crate) struct Dialling {
 /// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time.
 #[derive(Clone)]
 pub(crate) struct Connector {
+    inner: HttpsConnector<Way>,
     way: Way,
     tls: ClientConfig,
     protocols: Protocols,
@@ -67,21 +70,22 @@ impl Connector {
     /// # Errors
     /// Where the certificates of the machine cannot be read.
     pub(crate) fn new(spec: &ServiceSpec, dialling: &Dialling, protocols: Protocols) -> Result<Self, rustls::Error> {
-        Ok(Self { way: Way::to(spec, dialling, None), tls: tls(spec)?, protocols, time: dialling.time })
+        Ok(Self::by(Way::to(spec, dialling, None), tls(spec)?, protocols))
+    }
+
+    fn by(way: Way, tls: ClientConfig, protocols: Protocols) -> Self {
+        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
+        let https = https.enable_http1();
+        let inner = match protocols {
+            Protocols::All => https.enable_http2().wrap_connector(way.clone()),
+            Protocols::Http1 => https.wrap_connector(way.clone()),
+        };
+        Self { inner, time: way.dialling.time, way, tls, protocols }
     }
 
     /// The same, whose names are looked up for a session.
     pub(crate) fn of(&self, session: u64) -> Self {
-        Self { way: self.way.of(session), ..self.clone() }
-    }
-
-    fn https(&self) -> HttpsConnector<Way> {
-        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(self.tls.clone()).https_or_http();
-        let https = https.enable_http1();
-        match self.protocols {
-            Protocols::All => https.enable_http2().wrap_connector(self.way.clone()),
-            Protocols::Http1 => https.wrap_connector(self.way.clone()),
-        }
+        Self::by(self.way.of(session), self.tls.clone(), self.protocols)
     }
 }
 
@@ -128,13 +132,14 @@ impl Way {
         if self.is_refused(&address) {
             return Err(NoConnection::Private.into());
         }
-        let Dialling { lookups, time, .. } = &self.dialling;
-        let lookups = lookups.of(self.session);
+        let Dialling { lookup, shares, time, silence, .. } = &self.dialling;
+        let (lookup, share) = (Arc::clone(lookup), shares.of(self.session));
         let Some(proxy) = &self.proxy else {
-            let mut direct = tcp(Resolver { lookups, allow_private: self.allow_private }, *time);
+            let mut direct = tcp(Resolver { lookup, share, allow_private: self.allow_private }, *time, *silence);
             return Ok(direct.call(address).await?.into_inner());
         };
-        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookups, allow_private: true }, *time));
+        let tunnel =
+            Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, share, allow_private: true }, *time, *silence));
         let mut tunnel = match &proxy.credential {
             Some(credential) => tunnel.with_auth(credential.clone()),
             None => tunnel,
@@ -159,7 +164,7 @@ impl Service<Uri> for Way {
     fn call(&mut self, address: Uri) -> Self::Future {
         let way = self.clone();
         Box::pin(async move {
-            let place = Arc::clone(&way.dialling.places).try_acquire_owned().map_err(|_| NoConnection::TooMany)?;
+            let place = way.dialling.shares.of(way.session).place().ok_or(NoConnection::TooMany)?;
             let meter = Meter::new(way.dialling.unanswered);
             Ok(TokioIo::new(OriginStream::new(way.dialled(address).await?, meter, place)))
         })
@@ -167,11 +172,12 @@ impl Service<Uri> for Way {
 }
 
 /// Connections of TCP, which are noticed to be gone where nobody says so.
-fn tcp(resolver: Resolver, time: Duration) -> HttpConnector<Resolver> {
+fn tcp(resolver: Resolver, time: Duration, silence: Duration) -> HttpConnector<Resolver> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(time));
     tcp.set_nodelay(true);
+    tcp.set_tcp_user_timeout(Some(silence));
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(ASKED_AGAIN));
     tcp.set_keepalive_retries(Some(ASKED));
@@ -204,16 +210,16 @@ fn tls(spec: &ServiceSpec) -> Result<ClientConfig, rustls::Error> {
 }
 
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<OriginStream>>;
+    type Response = EndsAtOnce<MaybeHttpsStream<TokioIo<OriginStream>>>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let connecting = timeout(self.time, self.https().call(address));
-        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into())) })
+        let connecting = timeout(self.time, self.inner.call(address));
+        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into())).map(EndsAtOnce) })
     }
 }

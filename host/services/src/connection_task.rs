@@ -15,7 +15,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError, TryLockError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, Ordering, fence},
     },
     task::{Context, Poll, Wake, Waker},
 };
@@ -24,7 +24,7 @@ use futures::task::AtomicWaker;
 use hyper::rt::Executor;
 use tokio_util::task::TaskTracker;
 
-/// Makes a task of each connection. Clones have the same tasks.
+/// Makes a task of each connection. Nobody waits for them: each ends with its connection, or with the runtime.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConnectionTasks(TaskTracker);
 
@@ -61,6 +61,8 @@ impl ConnectionTask {
             Ok(connection) => connection,
             Err(TryLockError::WouldBlock) => {
                 self.again.store(true, Ordering::SeqCst);
+                // Either this sees it unlocked, or whoever unlocked it sees that.
+                fence(Ordering::SeqCst);
                 match self.connection.try_lock() {
                     Ok(connection) => connection,
                     // Whoever has it looks at that.
@@ -72,11 +74,13 @@ impl ConnectionTask {
             Err(TryLockError::Poisoned(_)) => return Poll::Ready(()),
         };
         let Some(running) = connection.as_mut() else { return Poll::Ready(()) };
+        let _panics = WakeOnPanic(&self.task);
         let polled = running.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))));
         if polled.is_ready() {
             *connection = None;
         }
         drop(connection);
+        fence(Ordering::SeqCst);
         if polled.is_ready() || self.again.swap(false, Ordering::SeqCst) {
             self.task.wake();
         }
@@ -84,12 +88,25 @@ impl ConnectionTask {
     }
 }
 
+/// Has the task notice that its connection panicked while another carried it on.
+struct WakeOnPanic<'a>(&'a AtomicWaker);
+
+impl Drop for WakeOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.wake();
+        }
+    }
+}
+
 impl Wake for ConnectionTask {
     fn wake(self: Arc<Self>) {
-        let not_kept = KEPT.with_borrow_mut(|kept| match kept {
-            Kept::Nothing => Some(self),
-            Kept::This(one) => one.replace(self),
-        });
+        let keep = |kept: &RefCell<Kept>| match &mut *kept.borrow_mut() {
+            Kept::Nothing => Some(Arc::clone(&self)),
+            Kept::This(one) => one.replace(Arc::clone(&self)),
+        };
+        // A thread that ends keeps nothing.
+        let not_kept = KEPT.try_with(keep).unwrap_or_else(|_| Some(Arc::clone(&self)));
         if let Some(task) = not_kept {
             task.task.wake();
         }
@@ -147,7 +164,10 @@ impl Keeping {
 
 impl Drop for Keeping {
     fn drop(&mut self) {
-        KEPT.set(Kept::Nothing);
+        // Only where asking panicked there is anything left.
+        if let Kept::This(Some(task)) = KEPT.replace(Kept::Nothing) {
+            task.task.wake();
+        }
     }
 }
 

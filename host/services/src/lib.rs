@@ -2,7 +2,8 @@
 //!
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
-//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `lookups` how names are resolved, `origin_stream` what may come over a connection,
+//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `lookups` how names are resolved, `shares` what of lookups and connections each
+//! session has, `origin_stream` what may come over a connection,
 //! `proxy` what may be on the way, `client` how they are kept,
 //! `connection_task` who carries them on, `request` and `answer`
 //! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
@@ -35,6 +36,7 @@ mod proxy;
 mod request;
 mod services;
 mod shape;
+mod shares;
 mod spec;
 mod tunnel;
 mod upload;

@@ -1,5 +1,5 @@
-//! A connection to an origin. It has one of the places that there are for all of them, so that no session takes the
-//! descriptors of the others; and it reads no more than the answers of its requests account for: interim answers, frames of
+//! A connection to an origin. It has one of the places that there are for all of them, and one of its session, which has a
+//! quarter of those at most, so that none takes the descriptors of the others; and it reads no more than the answers of its requests account for: interim answers, frames of
 //! HTTP/2 for requests that nobody waits for, and all else that an origin can send without end, end with the connection.
 
 use std::{
@@ -13,12 +13,17 @@ use std::{
 };
 
 use http::Extensions;
+use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    sync::OwnedSemaphorePermit,
 };
+
+use crate::shares::Place;
+
+/// How many bytes of a request an origin may take to say one that there is room for more.
+const SENT_FOR_ONE: u64 = 8;
 
 /// Counts what came over a connection since anything of an answer did. Clones are of the same connection.
 #[derive(Debug, Clone)]
@@ -53,6 +58,14 @@ impl Meter {
         self.0.limit.store(u64::MAX, Ordering::Relaxed);
     }
 
+    /// What is sent has answers of its own: that there is room for more.
+    fn sends(&self, bytes: usize) {
+        let answered = bytes as u64 / SENT_FOR_ONE;
+        // Always something.
+        let _before =
+            self.0.came.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |came| Some(came.saturating_sub(answered)));
+    }
+
     fn count(&self, bytes: usize) -> io::Result<()> {
         let came = self.0.came.fetch_add(bytes as u64, Ordering::Relaxed).saturating_add(bytes as u64);
         if came > self.0.limit.load(Ordering::Relaxed) {
@@ -67,11 +80,11 @@ impl Meter {
 pub(crate) struct OriginStream {
     inner: TcpStream,
     meter: Meter,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl OriginStream {
-    pub(crate) fn new(inner: TcpStream, meter: Meter, place: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(inner: TcpStream, meter: Meter, place: Place) -> Self {
         Self { inner, meter, _place: place }
     }
 
@@ -99,7 +112,10 @@ impl AsyncRead for OriginStream {
 
 impl AsyncWrite for OriginStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
+        this.meter.sends(written);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -107,7 +123,10 @@ impl AsyncWrite for OriginStream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write_vectored(cx, parts)
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(cx, parts))?;
+        this.meter.sends(written);
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -120,5 +139,66 @@ impl AsyncWrite for OriginStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}
+
+/// What ends when it is told to, whatever the other end has not read yet: nobody waits for that.
+#[derive(Debug)]
+pub(crate) struct EndsAtOnce<S>(pub(crate) S);
+
+impl<S: Connection> Connection for EndsAtOnce<S> {
+    fn connected(&self) -> Connected {
+        self.0.connected()
+    }
+}
+
+impl<S: Read + Unpin> Read for EndsAtOnce<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_read(cx, buffer)
+    }
+}
+
+impl<S: Write + Unpin> Write for EndsAtOnce<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().0).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().0).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // It says so as far as there is room for it.
+        let _said = Pin::new(&mut self.get_mut().0).poll_shutdown(cx);
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_counts_since_anything_of_an_answer_did_and_less_where_much_is_sent() {
+        let meter = Meter::new(100);
+        assert!(meter.count(60).is_ok() && meter.count(41).is_err());
+        meter.answers();
+        assert!(meter.count(100).is_ok());
+        meter.sends(800);
+        assert!(meter.count(100).is_ok() && meter.count(1).is_err());
+        meter.ends();
+        assert!(meter.count(1000).is_ok());
     }
 }

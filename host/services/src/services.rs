@@ -30,7 +30,7 @@ use hyper_util::client::legacy::{
     Error as ClientError,
     connect::{CaptureConnection, capture_connection},
 };
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
@@ -39,11 +39,12 @@ use crate::{
     answer_body::{AnswerBody, Begun},
     client::{Clients, builder, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
-    lookups::{Lookup, Lookups, SystemLookup},
+    lookups::{Lookup, SystemLookup},
     no_connection::NoConnection,
     origin_stream::Meter,
     request::Parcel,
     shape::ErrorShape,
+    shares::Shares,
     spec::ServiceSpec,
     upload::{Tally, UploadBounds, Uploaded},
     usage::estimated,
@@ -101,9 +102,10 @@ impl Services {
         lookup: Arc<dyn Lookup>,
     ) -> Self {
         let dialling = Dialling {
-            lookups: Arc::new(Lookups::new(lookup)),
-            places: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
+            lookup,
+            shares: Arc::new(Shares::new(connections, limits.in_flight + limits.tunnels)),
             time: limits.connect_time,
+            silence: limits.silence_time,
             unanswered: unanswered(limits),
         };
         let services = Self(Arc::new(Inner { all: RwLock::default(), dialling, limits: limits.clone() }));

@@ -1,5 +1,4 @@
-//! A connection to an origin. It has one of the places that there are for all of them, and one of its session, which has a
-//! quarter of those at most, so that none takes the descriptors of the others; and it reads no more than the answers of its requests account for: interim answers, frames of
+//! A connection to an origin. It has one of the places that there are for all of them, and one of its session, so that none takes the descriptors of the others; and it reads no more than the answers of its requests account for: interim answers, frames of
 //! HTTP/2 for requests that nobody waits for, and all else that an origin can send without end, end with the connection.
 
 use std::{

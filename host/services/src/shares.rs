@@ -16,6 +16,9 @@ use tokio_util::task::TaskTracker;
 const LOOKUPS: usize = 8;
 const ALL_LOOKUPS: usize = 256;
 
+/// Connections that are left to other sessions, whatever one may have.
+const OF_OTHERS: usize = 384;
+
 /// What all sessions share.
 pub(crate) struct Shares {
     lookups: Arc<Semaphore>,
@@ -34,13 +37,15 @@ struct Own {
 }
 
 impl Shares {
-    /// So many connections, of which a session may have so many, and no more than a quarter.
+    /// So many connections, of which a session may have so many: no more than a quarter where there are few, and never those
+    /// of others.
     pub(crate) fn new(connections: usize, of_session: usize) -> Self {
         let all = connections.min(Semaphore::MAX_PERMITS);
+        let most = all.div_ceil(4).max(all.saturating_sub(OF_OTHERS));
         Self {
             lookups: Arc::new(Semaphore::new(ALL_LOOKUPS)),
             places: Arc::new(Semaphore::new(all)),
-            own_places: of_session.min(all.div_ceil(4)),
+            own_places: of_session.min(most),
             sessions: Mutex::default(),
             running: TaskTracker::new(),
         }
@@ -170,6 +175,8 @@ mod tests {
         drop(held);
         assert!(shares.of(Some(1)).place().is_some());
         assert!(shares.sessions.lock().unwrap().len() <= 5);
-        assert!(Shares::new(100, 3).of(Some(1)).places.own.available_permits() == 3);
+        for (all, may, has) in [(100, 3, 3), (256, 96, 64), (2000, 96, 96), (2000, 5000, 1616)] {
+            assert_eq!(Shares::new(all, may).of(Some(1)).places.own.available_permits(), has);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Connections to origins are tasks, which whoever reads an answer carries on itself while it does.
 //!
 //! A connection of HTTP/1.1 hands an answer on a piece at a time, and each piece that is taken wakes it to read the next.
-//! Left to the scheduler that is often another processor's work, and the pieces go to and fro between the two: of a large
-//! answer it was a seventh of all that it cost. So what is woken while the next piece is asked for is kept, and carried on
+//! Left to the scheduler that is often another processor's work, and the pieces go to and fro between the two, eleven
+//! thousand times in an answer of 1 GiB. So what is woken while the next piece is asked for is kept, and carried on
 //! when the piece after that is. A connection that several answers share (HTTP/2) is left alone: nobody may keep that from
 //! the others.
 //!

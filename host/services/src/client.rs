@@ -183,7 +183,7 @@ mod tests {
         let spec = crate::request::tests::spec();
         let dialling = Dialling {
             lookup: Arc::new(SystemLookup),
-            shares: Arc::new(Shares::new(1, 1)),
+            shares: Arc::new(Shares::new(1)),
             time: PONG,
             silence: PONG,
             unanswered: 1,

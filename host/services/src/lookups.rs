@@ -102,7 +102,7 @@ mod tests {
     #[tokio::test]
     async fn a_name_that_turns_private_is_refused_and_a_private_one_among_others_is_left_out() {
         let lookup = Arc::new(Changing(vec!["1.1.1.1 10.0.0.1", "127.0.0.1", "169.254.169.254"], AtomicUsize::new(0)));
-        let mut resolver = Resolver { lookup, share: Shares::new(1, 1).of(Some(1)), allow_private: false };
+        let mut resolver = Resolver { lookup, share: Shares::new(1).of(Some(1)), allow_private: false };
         assert_eq!(resolved(&mut resolver, "a.test").await, Ok(vec!["1.1.1.1".to_owned()]));
         assert_eq!(resolved(&mut resolver, "a.test").await, Err(NoConnection::Private));
         assert_eq!(resolved(&mut resolver, "a.test").await, Err(NoConnection::Private));

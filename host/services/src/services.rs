@@ -103,7 +103,7 @@ impl Services {
     ) -> Self {
         let dialling = Dialling {
             lookup,
-            shares: Arc::new(Shares::new(connections, limits.in_flight + limits.tunnels)),
+            shares: Arc::new(Shares::new(connections)),
             time: limits.connect_time,
             silence: limits.silence_time,
             unanswered: unanswered(limits),

@@ -37,15 +37,13 @@ struct Own {
 }
 
 impl Shares {
-    /// So many connections, of which a session may have so many: no more than a quarter where there are few, and never those
-    /// of others.
-    pub(crate) fn new(connections: usize, of_session: usize) -> Self {
+    /// So many connections, of which a session may have all but those of others: no more than a quarter where there are few.
+    pub(crate) fn new(connections: usize) -> Self {
         let all = connections.min(Semaphore::MAX_PERMITS);
-        let most = all.div_ceil(4).max(all.saturating_sub(OF_OTHERS));
         Self {
             lookups: Arc::new(Semaphore::new(ALL_LOOKUPS)),
             places: Arc::new(Semaphore::new(all)),
-            own_places: of_session.min(most),
+            own_places: all.div_ceil(4).max(all.saturating_sub(OF_OTHERS)),
             sessions: Mutex::default(),
             running: TaskTracker::new(),
         }
@@ -134,7 +132,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_asks_and_leaves_takes_no_more_threads_than_a_session_has() {
-        let shares = Shares::new(1, 1);
+        let shares = Shares::new(1);
         let (begun, answer) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
         let looking = || {
             let (begun, answer) = (Arc::clone(&begun), Arc::clone(&answer));
@@ -166,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_session_has_a_quarter_of_the_connections_at_most_for_as_long_as_it_has_them() {
-        let shares = Shares::new(8, 100);
+        let shares = Shares::new(8);
         let held: Vec<Place> = (0..2).map(|_| shares.of(Some(1)).place().unwrap()).collect();
         assert!(shares.of(Some(1)).place().is_none());
         let others: Vec<Place> =
@@ -175,8 +173,8 @@ mod tests {
         drop(held);
         assert!(shares.of(Some(1)).place().is_some());
         assert!(shares.sessions.lock().unwrap().len() <= 5);
-        for (all, may, has) in [(100, 3, 3), (256, 96, 64), (2000, 96, 96), (2000, 5000, 1616)] {
-            assert_eq!(Shares::new(all, may).of(Some(1)).places.own.available_permits(), has);
+        for (all, has) in [(1, 1), (256, 64), (515, 131), (2000, 1616)] {
+            assert_eq!(Shares::new(all).of(Some(1)).places.own.available_permits(), has);
         }
     }
 }

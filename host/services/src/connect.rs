@@ -132,14 +132,13 @@ impl Way {
         if self.is_refused(&address) {
             return Err(NoConnection::Private.into());
         }
-        let Dialling { lookup, shares, time, silence, .. } = &self.dialling;
+        let Dialling { lookup, shares, time, .. } = &self.dialling;
         let (lookup, share) = (Arc::clone(lookup), shares.of(self.session));
         let Some(proxy) = &self.proxy else {
-            let mut direct = tcp(Resolver { lookup, share, allow_private: self.allow_private }, *time, *silence);
+            let mut direct = tcp(Resolver { lookup, share, allow_private: self.allow_private }, *time);
             return Ok(direct.call(address).await?.into_inner());
         };
-        let tunnel =
-            Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, share, allow_private: true }, *time, *silence));
+        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, share, allow_private: true }, *time));
         let mut tunnel = match &proxy.credential {
             Some(credential) => tunnel.with_auth(credential.clone()),
             None => tunnel,
@@ -165,19 +164,18 @@ impl Service<Uri> for Way {
         let way = self.clone();
         Box::pin(async move {
             let place = way.dialling.shares.of(way.session).place().ok_or(NoConnection::TooMany)?;
-            let meter = Meter::new(way.dialling.unanswered);
-            Ok(TokioIo::new(OriginStream::new(way.dialled(address).await?, meter, place)))
+            let (meter, silence) = (Meter::new(way.dialling.unanswered), way.dialling.silence);
+            Ok(TokioIo::new(OriginStream::new(way.dialled(address).await?, meter, silence, place)))
         })
     }
 }
 
 /// Connections of TCP, which are noticed to be gone where nobody says so.
-fn tcp(resolver: Resolver, time: Duration, silence: Duration) -> HttpConnector<Resolver> {
+fn tcp(resolver: Resolver, time: Duration) -> HttpConnector<Resolver> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_connect_timeout(Some(time));
     tcp.set_nodelay(true);
-    tcp.set_tcp_user_timeout(Some(silence));
     tcp.set_keepalive(Some(KEEP_ALIVE));
     tcp.set_keepalive_interval(Some(ASKED_AGAIN));
     tcp.set_keepalive_retries(Some(ASKED));

@@ -1,5 +1,8 @@
-//! A connection to an origin. It has one of the places that there are for all of them, and one of its session, so that none takes the descriptors of the others; and it reads no more than the answers of its requests account for: interim answers, frames of
-//! HTTP/2 for requests that nobody waits for, and all else that an origin can send without end, end with the connection.
+//! A connection to an origin. It has one of the places that there are for all of them, and one of its session, so that none
+//! takes the descriptors of the others. It reads no more than the answers of its requests account for: interim answers,
+//! frames of HTTP/2 for requests that nobody waits for, and all else that an origin can send without end, end with the
+//! connection. And it waits no longer for an origin that takes nothing than for one that says nothing: whoever waits for
+//! either may have its answer already, and be gone.
 
 use std::{
     io::{self, IoSlice},
@@ -9,6 +12,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use http::Extensions;
@@ -17,6 +21,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    time::{Sleep, sleep},
 };
 
 use crate::shares::Place;
@@ -79,12 +84,27 @@ impl Meter {
 pub(crate) struct OriginStream {
     inner: TcpStream,
     meter: Meter,
+    /// How long its other end may take nothing.
+    silence: Duration,
+    /// When that is over, while it takes nothing.
+    stalls: Option<Pin<Box<Sleep>>>,
     _place: Place,
 }
 
 impl OriginStream {
-    pub(crate) fn new(inner: TcpStream, meter: Meter, place: Place) -> Self {
-        Self { inner, meter, _place: place }
+    pub(crate) fn new(inner: TcpStream, meter: Meter, silence: Duration, place: Place) -> Self {
+        Self { inner, meter, silence, stalls: None, _place: place }
+    }
+
+    /// What became of a write.
+    fn wrote(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = written {
+            self.stalls = None;
+            return Poll::Ready(written.inspect(|bytes| self.meter.sends(*bytes)));
+        }
+        let stalls = self.stalls.get_or_insert_with(|| Box::pin(sleep(self.silence)));
+        ready!(stalls.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the origin takes nothing")))
     }
 
     /// The same, to carry whatever comes.
@@ -112,9 +132,8 @@ impl AsyncRead for OriginStream {
 impl AsyncWrite for OriginStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
-        this.meter.sends(written);
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut this.inner).poll_write(cx, bytes);
+        this.wrote(written, cx)
     }
 
     fn poll_write_vectored(
@@ -123,9 +142,8 @@ impl AsyncWrite for OriginStream {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = ready!(Pin::new(&mut this.inner).poll_write_vectored(cx, parts))?;
-        this.meter.sends(written);
-        Poll::Ready(Ok(written))
+        let written = Pin::new(&mut this.inner).poll_write_vectored(cx, parts);
+        this.wrote(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -187,7 +205,28 @@ impl<S: Write + Unpin> Write for EndsAtOnce<S> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_origin_that_takes_nothing_is_not_waited_for_for_ever() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silence = Duration::from_secs(300);
+        let inner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (theirs, _) = listener.accept().await.unwrap();
+        let place = crate::shares::Shares::new(1).of(None).place().unwrap();
+        let mut stream = OriginStream::new(inner, Meter::new(1), silence, place);
+        let start = tokio::time::Instant::now();
+        let stalled = loop {
+            match stream.write(&[0; 1 << 16]).await {
+                Ok(_) => assert!(start.elapsed() < silence),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((stalled.kind(), start.elapsed() >= silence), (io::ErrorKind::TimedOut, true));
+        drop(theirs);
+    }
 
     #[test]
     fn what_comes_counts_since_anything_of_an_answer_did_and_less_where_much_is_sent() {

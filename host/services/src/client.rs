@@ -56,9 +56,18 @@ impl Clients {
     }
 }
 
-/// Idle connections of one session to one service, and how long they are kept.
-const IDLE: usize = 8;
+/// How long idle connections are kept.
 const IDLE_TIME: Duration = Duration::from_secs(60);
+
+/// How many idle connections of one session to one service are kept: all that it had under way at once, so that the next
+/// requests find them; few where there are few for all.
+pub(crate) fn kept_idle(limits: &ServiceLimits, connections: usize) -> usize {
+    limits.in_flight.min((connections / PART_KEPT).max(FEW))
+}
+
+/// One of so many connections may be kept idle for one session and service, or these few.
+const PART_KEPT: usize = 128;
+const FEW: usize = 8;
 
 /// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
 /// that its session can wait for, so that none holds another; HTTP/2 knows no more than `MOST`.
@@ -81,14 +90,14 @@ fn window(limits: &ServiceLimits) -> u32 {
     WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST)
 }
 
-/// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
-pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
+/// What keeps the connections of one service, so many of them idle. An answer has 100 headers at most, for which hyper has room already.
+pub(crate) fn builder(limits: &ServiceLimits, idle: usize) -> Builder {
     let mut client = Client::builder(ConnectionTasks::default());
     client
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIME)
-        .pool_max_idle_per_host(IDLE)
+        .pool_max_idle_per_host(idle)
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
         .http2_initial_connection_window_size(window(limits))
@@ -189,7 +198,7 @@ mod tests {
             unanswered: 1,
         };
         let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap();
-        let clients = Clients::new(builder(&ServiceLimits::default()), connector);
+        let clients = Clients::new(builder(&ServiceLimits::default(), 1), connector);
         let (one, other) = (clients.of(1), clients.of(2));
         assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1)));
         tokio::time::advance(IDLE_TIME * 3 / 4).await;
@@ -200,10 +209,18 @@ mod tests {
         assert!(!Arc::ptr_eq(&other, &clients.of(2)));
     }
 
+    #[test]
+    fn as_many_connections_are_kept_as_are_used_at_once_and_few_where_there_are_few() {
+        let limits = ServiceLimits::default();
+        let kept = [0, 341, 2048, 6666].map(|connections| kept_idle(&limits, connections));
+        assert_eq!(kept, [8, 8, 16, 32]);
+        assert_eq!(kept_idle(&ServiceLimits { in_flight: 2, ..limits }, 6666), 2);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_origin_that_went_away_unheard_is_noticed_long_before_its_silence_counts() {
         let limits = ServiceLimits::default();
-        let client = builder(&limits).build::<_, Empty<Bytes>>(Unheard);
+        let client = builder(&limits, 1).build::<_, Empty<Bytes>>(Unheard);
         let start = Instant::now();
         let asked = client.get(Uri::from_static("https://a.test/"));
         let answered = tokio::time::timeout(limits.silence_time, asked).await;

@@ -37,7 +37,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
-    client::{Clients, builder, unanswered},
+    client::{Clients, builder, kept_idle, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
     lookups::{Lookup, SystemLookup},
     no_connection::NoConnection,
@@ -59,6 +59,8 @@ struct Inner {
     all: RwLock<BTreeMap<String, Arc<Service>>>,
     dialling: Dialling,
     limits: ServiceLimits,
+    /// Connections that are kept idle of one session and service.
+    idle: usize,
 }
 
 /// A service with its connections.
@@ -108,7 +110,8 @@ impl Services {
             silence: limits.silence_time,
             unanswered: unanswered(limits),
         };
-        let services = Self(Arc::new(Inner { all: RwLock::default(), dialling, limits: limits.clone() }));
+        let idle = kept_idle(limits, connections);
+        let services = Self(Arc::new(Inner { all: RwLock::default(), dialling, limits: limits.clone(), idle }));
         services.replace(specs);
         services
     }
@@ -141,13 +144,9 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, &self.0.dialling, protocols);
-        let unpooled = || {
-            let mut builder = builder(limits);
-            builder.pool_max_idle_per_host(0);
-            builder
-        };
+        let unpooled = || builder(limits, 0);
         // Of hosts there are as many as a guest thinks of: nothing is kept for each of them.
-        let pooled = if spec.origin.authority.is_some() { builder(limits) } else { unpooled() };
+        let pooled = if spec.origin.authority.is_some() { builder(limits, self.0.idle) } else { unpooled() };
         let clients = Clients::new(pooled, connector(Protocols::All)?);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| Clients::new(unpooled(), connector));

@@ -2,6 +2,7 @@
 
 mod budgets;
 mod changes;
+mod crowds;
 mod guesses;
 mod heads;
 mod http2;
@@ -44,7 +45,7 @@ struct Services {
     door: Door,
 }
 
-/// What the configuration says besides the services.
+/// What the configuration says besides the services, where a test says nothing else.
 const LIMITS: &str = "[limits.services]\nsilence_time = \"2s\"\nrequest_bytes = \"64 KiB\"\nasked_bytes = \"4 KiB\"\n";
 
 impl Services {
@@ -60,7 +61,8 @@ impl Services {
         fs::write(&authority, &origin.authority).unwrap();
         fs::write(&other, tls(&[]).0).unwrap();
         let more = more(&origin, &authority.display().to_string());
-        let mut text = format!("{LIMITS}{more}\n");
+        let limits = if more.contains("[limits.services]") { "" } else { LIMITS };
+        let mut text = format!("{limits}{more}\n");
         for (name, ca, rest) in [
             ("tracker", &authority, "requests = [\"* /**\"]"),
             ("narrow", &authority, "requests = [\"GET /v2/**\", \"POST /v2/issues\"]"),

@@ -5,6 +5,7 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{
         Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
 };
@@ -30,6 +31,8 @@ pub(crate) struct TlsOrigin {
     pub(crate) port: u16,
     /// The certificate of its authority, PEM.
     pub(crate) authority: String,
+    /// How many there were.
+    pub(crate) connections: Arc<AtomicUsize>,
     received: Arc<Mutex<Vec<Received>>>,
     /// Each lets one waiting answer go on.
     pub(crate) go_on: Sender<()>,
@@ -50,11 +53,14 @@ impl TlsOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let received = Arc::new(Mutex::new(Vec::new()));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         let (go_on, goes) = channel();
         let (leaves, left) = channel();
         let shared = Arc::new(Shared { received: Arc::clone(&received), go_on: Mutex::new(goes), left: leaves });
         std::thread::spawn(move || {
             for stream in listener.incoming() {
+                count.fetch_add(1, Ordering::SeqCst);
                 let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
                 std::thread::spawn(move || {
                     let connection = ServerConnection::new(config).unwrap();
@@ -67,7 +73,7 @@ impl TlsOrigin {
                 });
             }
         });
-        Self { port, authority, received, go_on, left: Mutex::new(left) }
+        Self { port, authority, connections, received, go_on, left: Mutex::new(left) }
     }
 
     /// What came so far.

@@ -66,7 +66,7 @@ pub(crate) fn kept_idle(limits: &ServiceLimits, connections: usize) -> usize {
 }
 
 /// One of so many connections may be kept idle for one session and service, or these few.
-const PART_KEPT: usize = 128;
+const PART_KEPT: usize = 32;
 const FEW: usize = 8;
 
 /// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn as_many_connections_are_kept_as_are_used_at_once_and_few_where_there_are_few() {
         let limits = ServiceLimits::default();
-        let kept = [0, 341, 2048, 6666].map(|connections| kept_idle(&limits, connections));
+        let kept = [0, 240, 512, 6666].map(|connections| kept_idle(&limits, connections));
         assert_eq!(kept, [8, 8, 16, 32]);
         assert_eq!(kept_idle(&ServiceLimits { in_flight: 2, ..limits }, 6666), 2);
     }

@@ -1,19 +1,19 @@
 //! Services: named HTTP origins whose credential stays on the host, as what carries admitted requests there.
 //!
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
-//! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds. `spec` says
-//! what a service is, [`preset`] what is known of some, `connect` where connections may lead, `lookups` how names are resolved, `shares` what of lookups and connections each
-//! session has, `origin_stream` what may come over a connection,
-//! `proxy` what may be on the way, `client` how they are kept,
-//! `connection_task` who carries them on, `request` and `answer`
-//! what of a head crosses, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a
-//! model's use, and `events` where one that has to end early may. `tunnel` opens
-//! connections to allowed hosts, which are a service of the name [`TUNNELS`], `greeting` reads what has to come first in
-//! one, `websocket` has a request become one, and `carried` has the bytes of both pass.
+//! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds.
 //!
-//! Failure paths, each an outcome: no credential, no address, a private one, a refused connection, no valid certificate (nothing was
-//! sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request is given
-//! another connection only where not one byte of it was written.
+//! What a service is: `spec`, and [`preset`] for some that are known. Connections: `connect` where they may lead, `lookups`
+//! how names are resolved, `shares` what of both each session has, `proxy` what may be on the way, `origin_stream` what may
+//! come over one, `client` how they are kept, `connection_task` who carries them on. What crosses: `request` and `answer`
+//! of a head, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a model's use, `events` where one
+//! that has to end early may. `tunnel` opens connections to allowed hosts, which are a service of the name [`TUNNELS`],
+//! `greeting` reads what has to come first in one, `websocket` has a request become one, and `carried` has the bytes of
+//! both pass.
+//!
+//! Failure paths, each an outcome: no credential, no address, a private one, a refused connection, no valid certificate
+//! (nothing was sent); silence, an end without an answer, a body over its limit (unknown). Nothing is sent twice: a request
+//! is given another connection only where not one byte of it was written.
 //!
 //! It refuses to know guests, tokens and decisions.
 

@@ -1,10 +1,12 @@
 //! Logs on standard error: values of configured secrets and token shapes never get there.
 //!
 //! While a command has the terminal, lines go to a file instead ([`to_file`]), and standard error gets one line at the
-//! end. Failure path: where the file cannot be written, its lines are kept, and written to standard error at the end.
+//! end. Failure paths: where the file cannot be written, its lines are kept, and written to standard error at the end; where
+//! that takes nothing, lines are lost and counted, and nobody waits.
 
 mod run_log;
 mod settings;
+mod standard_error;
 
 use std::{
     io::{self, Write},
@@ -19,6 +21,7 @@ use footbridge_core::redact::{Redactor, shapes};
 use run_log::RunLog;
 pub(crate) use settings::BadLogSetting;
 use settings::{Format, LogSettings};
+use standard_error::StandardError;
 
 /// What is looked for in every line.
 static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
@@ -29,7 +32,10 @@ static SECRETS: RwLock<Option<Redactor>> = RwLock::new(None);
 /// [`BadLogSetting`] for a variable that means nothing.
 pub(crate) fn start(default: &str) -> Result<(), BadLogSetting> {
     let LogSettings { filter, format } = LogSettings::of(default, |name| std::env::var_os(name))?;
-    let layer = tracing_subscriber::fmt().with_env_filter(filter).with_writer(RedactingWriter).with_ansi(false);
+    let writer = RedactingWriter(format);
+    let layer = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(false);
+    // It would be said on standard error, and be the end of whoever logs where that takes nothing.
+    let layer = layer.log_internal_errors(false);
     match format {
         Format::Text => layer.init(),
         Format::Json => layer.json().flatten_event(true).init(),
@@ -44,6 +50,9 @@ pub(crate) fn hide(secrets: &Redactor) {
 
 /// Where lines go instead of standard error.
 static FILE: Mutex<Option<RunLog>> = Mutex::new(None);
+
+/// Where lines go otherwise.
+static STANDARD_ERROR: Mutex<StandardError> = Mutex::new(StandardError::new());
 
 /// As long as this lives, lines go to a file.
 #[derive(Debug)]
@@ -68,20 +77,23 @@ fn file() -> MutexGuard<'static, Option<RunLog>> {
 }
 
 /// Takes secrets out of each line before it is written. The formatter writes a line at once.
-struct RedactingWriter;
+struct RedactingWriter(Format);
 
 /// A line of this level.
-struct LineWriter(Level);
+struct LineWriter {
+    format: Format,
+    level: Level,
+}
 
 impl<'a> MakeWriter<'a> for RedactingWriter {
     type Writer = LineWriter;
 
     fn make_writer(&'a self) -> LineWriter {
-        LineWriter(Level::INFO)
+        LineWriter { format: self.0, level: Level::INFO }
     }
 
     fn make_writer_for(&'a self, meta: &Metadata<'_>) -> LineWriter {
-        LineWriter(*meta.level())
+        LineWriter { format: self.0, level: *meta.level() }
     }
 }
 
@@ -89,10 +101,14 @@ impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
         let text = clean(&String::from_utf8_lossy(line), &secrets);
-        match &mut *file() {
-            Some(file) => file.take(&text, self.0),
-            None => io::stderr().write_all(text.as_bytes())?,
+        let mut file = file();
+        if let Some(file) = &mut *file {
+            file.take(&text, self.level);
+            return Ok(line.len());
         }
+        drop(file);
+        let mut standard_error = STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+        standard_error.take(&text, self.format, &mut io::stderr());
         Ok(line.len())
     }
 
@@ -121,7 +137,8 @@ mod tests {
     fn a_line_is_written_without_the_tokens_in_it() {
         let state = tempfile::tempdir().unwrap();
         let to_file = to_file(state.path());
-        LineWriter(Level::WARN).write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
+        let mut writer = LineWriter { format: Format::Text, level: Level::WARN };
+        writer.write_all(format!("a fbt_{} b\n", "x".repeat(43)).as_bytes()).unwrap();
         let written = file().as_ref().unwrap().text();
         drop(to_file);
         assert_eq!(written, "a [redacted] b\n");

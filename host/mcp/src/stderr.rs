@@ -18,6 +18,8 @@ use footbridge_processes::launch::Reader;
 const LINE_BYTES: usize = 2_000;
 /// How much of a line without an end is kept back for the log.
 const PENDING: usize = 64 * 1024;
+/// Bytes that cost as much as a line.
+const COSTS_A_LINE: usize = 1024;
 /// What is shown where all that is kept is part of one line.
 const TOO_LONG: &str = "[a line that is too long to show]";
 
@@ -163,10 +165,15 @@ pub(super) async fn drain(
     let mut unlogged = Unlogged::default();
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         ring.add(&chunk[..read]);
-        pace.unwanted(read).await;
+        pace.many_unwanted(lines(&chunk[..read]), read).await;
         keep(unlogged.take(&chunk[..read], redactor), server, kept).await;
     }
     keep(unlogged.rest(redactor), server, kept).await;
+}
+
+/// How many lines it costs to keep these bytes: as many as there are, and one for each of [`COSTS_A_LINE`].
+fn lines(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count().max(bytes.len() / COSTS_A_LINE).max(1)
 }
 
 async fn keep(text: String, server: &ServerName, kept: Option<&Arc<dyn ServerLog>>) {
@@ -200,6 +207,11 @@ mod tests {
 
     fn has_part(text: &str) -> bool {
         ["key-", "0123", "789", "abc", "def", "hij", "\u{e9}", "end"].iter().any(|part| text.contains(part))
+    }
+
+    #[test]
+    fn short_lines_and_long_ones_cost_what_it_takes_to_keep_them() {
+        assert_eq!([&b"a"[..], b"\n\n\n", &[b'x'; 4096]].map(lines), [1, 3, 4]);
     }
 
     #[test]

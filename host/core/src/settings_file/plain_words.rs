@@ -82,6 +82,9 @@ fn between<'m>(message: &'m str, start: &str, end: &str) -> Option<&'m str> {
     message.strip_prefix(start)?.split(end).next()
 }
 
+/// The longest text that is shown: what stands where it does not belong may be a secret.
+const SHOWN_BYTES: usize = 24;
+
 fn found_plainly(found: &str) -> String {
     for (word, plain) in [
         ("integer `", "the number "),
@@ -91,6 +94,9 @@ fn found_plainly(found: &str) -> String {
         ("newtype variant", "a value of another kind"),
     ] {
         if let Some(rest) = found.strip_prefix(word) {
+            if rest.len() > SHOWN_BYTES {
+                return "a text".to_owned();
+            }
             return format!("{plain}{}", rest.trim_end_matches('`'));
         }
     }
@@ -146,6 +152,10 @@ mod tests {
                 "it is the number -1, and a whole number from 0 to 4294967295 is expected",
             ),
             ("invalid type: string \"x\", expected a boolean", "it is the text \"x\", and true or false is expected"),
+            (
+                "invalid type: string \"Bearer 0123456789abcdef0123\", expected a map",
+                "it is a text, and a table is expected",
+            ),
             ("invalid type: map, expected a sequence", "it is a table, and a list, as in [\"a\", \"b\"] is expected"),
             ("invalid type: integer `5`, expected struct Edge", "it is the number 5, and a table is expected"),
             ("write 5s", "write 5s"),

@@ -78,6 +78,18 @@ async fn a_program_ended_by_a_signal_is_told_from_one_with_that_status() {
 }
 
 #[tokio::test]
+async fn a_signal_that_has_a_number_alone_is_an_end_as_another_and_nothing_is_left() {
+    for signal in [34, 64] {
+        let (mut witness, held) = witness();
+        let command = shell(&format!("sleep 1000 & kill -{signal} $$; sleep 1000"));
+        let mut kept =
+            command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Given(held)).spawn().await.unwrap();
+        assert_eq!(soon(kept.wait()).await.unwrap(), ProgramEnd::Signaled(signal));
+        everything_is_gone(&mut witness).await;
+    }
+}
+
+#[tokio::test]
 async fn stdin_reaches_the_program_and_ends() {
     let mut kept =
         shell("cat").streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await.unwrap();

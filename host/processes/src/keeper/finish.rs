@@ -11,19 +11,15 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::signalfd::SignalFd;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use rustix::process::{WaitOptions, WaitStatus, wait};
 
 /// Longest pause between two rounds, in milliseconds.
 pub(super) const LONGEST_PAUSE: u16 = 64;
 
-/// How a process ended, if this is news of its end.
-pub(super) fn ending_of(program: Pid, status: WaitStatus) -> Option<Ending> {
-    match status {
-        WaitStatus::Exited(pid, code) if pid == program => Some(Ending::Exited(code)),
-        WaitStatus::Signaled(pid, signal, _) if pid == program => Some(Ending::Signaled(signal as i32)),
-        _ => None,
-    }
+/// How a process ended, if it did: by any signal, also one that has a number alone (32 to 64).
+fn ending_of(status: WaitStatus) -> Option<Ending> {
+    status.exit_status().map(Ending::Exited).or(status.terminating_signal().map(Ending::Signaled))
 }
 
 /// How the program ended.
@@ -44,10 +40,12 @@ pub(super) struct Reaped {
 pub(super) fn reap(program: Pid) -> Reaped {
     let mut ending = None;
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) => return Reaped { program: ending, none_left: false },
-            Ok(status) => ending = ending_of(program, status).or(ending),
-            Err(Errno::EINTR) => {}
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => return Reaped { program: ending, none_left: false },
+            Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == program.as_raw() => {
+                ending = ending_of(status).or(ending);
+            }
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return Reaped { program: ending, none_left: true },
         }
     }

@@ -82,8 +82,11 @@ async fn a_signal_that_has_a_number_alone_is_an_end_as_another_and_nothing_is_le
     for signal in [34, 64] {
         let (mut witness, held) = witness();
         let command = shell(&format!("sleep 1000 & kill -{signal} $$; sleep 1000"));
-        let mut kept =
-            command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Given(held)).spawn().await.unwrap();
+        let mut kept = command
+            .streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Given(held))
+            .spawn()
+            .await
+            .unwrap();
         assert_eq!(soon(kept.wait()).await.unwrap(), ProgramEnd::Signaled(signal));
         everything_is_gone(&mut witness).await;
     }

@@ -40,6 +40,16 @@ pub struct Said<'a> {
 }
 
 impl ErrorShape {
+    /// The status of what is refused for good. Clients of models take 403 for a wrong key: they say that in place of the
+    /// reason, or ask again and again.
+    #[must_use]
+    pub fn refusal(self) -> u16 {
+        match self {
+            Self::Anthropic | Self::OpenAi | Self::Gemini => 400,
+            Self::Plain | Self::Message | Self::Error | Self::Errors | Self::Text => 403,
+        }
+    }
+
     /// The media type and the body of an error.
     #[must_use]
     pub fn write(self, said: Said<'_>) -> (&'static str, String) {

@@ -126,7 +126,7 @@ pub(super) fn refused(to: Told, why: RefusedHead, record: Option<&str>) -> Respo
 
 /// The answer to a request that the stages refused, or that failed.
 pub(super) fn failed(to: Told, failure: &Failure) -> Response<Pieces> {
-    let status = status_of(&failure.cause);
+    let status = status_of(&failure.cause, to.shape);
     let message = message_of(failure);
     let reason = failure.cause.reason().as_str();
     let record = failure.record.as_deref();
@@ -172,7 +172,7 @@ fn message_of(failure: &Failure) -> String {
 
 /// The event for a request that the stages refused, or that failed, where a stream has begun.
 pub(super) fn failed_event(shape: ErrorShape, failure: &Failure) -> Bytes {
-    let status = status_of(&failure.cause).as_u16();
+    let status = status_of(&failure.cause, shape).as_u16();
     let (message, reason) = (message_of(failure), failure.cause.reason().as_str());
     let said = Said { status, message: &message, reason, record: failure.record.as_deref() };
     shape.event(said).into()
@@ -191,7 +191,7 @@ pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8])
 
 /// The event that ends a stream whose budget is spent.
 pub(super) fn spent(shape: ErrorShape, of: BudgetOf, record: &str) -> Bytes {
-    let status = StatusCode::FORBIDDEN.as_u16();
+    let status = shape.refusal();
     let reason = Reason::BudgetSpent.as_str();
     let said = Said { status, message: &ended_by_budget(of), reason, record: Some(record) };
     shape.event(said).into()
@@ -216,7 +216,7 @@ fn phrase(said: Said<'_>) -> Option<ReasonPhrase> {
     ReasonPhrase::try_from(format!("{message}{record}").into_bytes()).ok()
 }
 
-fn status_of(cause: &Cause) -> StatusCode {
+fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
     match cause {
         Cause::UnknownService { .. } | Cause::UnknownServer { .. } => StatusCode::NOT_FOUND,
         Cause::RequestNotAllowed { .. }
@@ -228,7 +228,7 @@ fn status_of(cause: &Cause) -> StatusCode {
         | Cause::ApprovalRequired { .. }
         | Cause::BudgetSpent(_)
         | Cause::NoAnswer { why: NoAnswer::OverBudget(_), .. }
-        | Cause::ChangedWhileAsked => StatusCode::FORBIDDEN,
+        | Cause::ChangedWhileAsked => StatusCode::from_u16(shape.refusal()).unwrap_or(StatusCode::FORBIDDEN),
         Cause::SessionReplaced => StatusCode::UNAUTHORIZED,
         Cause::OverLimit(_) | Cause::ApprovalsPending(_) => StatusCode::TOO_MANY_REQUESTS,
         Cause::BodyTooLarge { .. } | Cause::NoAnswer { why: NoAnswer::TooMuchSent, .. } => {

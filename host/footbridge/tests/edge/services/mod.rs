@@ -417,7 +417,7 @@ fn errors_of_a_model_have_its_apis_shape_and_its_use_is_recorded() {
     let error = answer.json();
     assert_eq!(
         (answer.status, &error["type"], &error["error"]["type"]),
-        (403, &"error".into(), &"permission_error".into())
+        (400, &"error".into(), &"invalid_request_error".into())
     );
     assert!(error["request_id"].is_string() && answer.head.contains("x-should-retry: false"), "{answer:?}");
     assert_eq!(services.ask("POST /s/model/v1/messages", &[], "{}").status, 200);

@@ -70,13 +70,13 @@ fn a_refusal_is_an_event_once_a_stream_has_begun_and_else_an_answer_of_its_own()
     let refused = eventually(|| services.records.lines().into_iter().find(|line| line["type"] == "refused"));
     assert_eq!(
         (&error["error"]["type"], &error["request_id"]),
-        (&"permission_error".into(), &refused["id"]),
+        (&"invalid_request_error".into(), &refused["id"]),
         "{event}"
     );
     thread::scope(|scope| {
         let asked = scope.spawn(|| services.ask("POST /s/model/v1/messages", &[], "{\"max_tokens\": 1}"));
         decides(&services, Decided::Deny);
-        assert_eq!(asked.join().unwrap().status, 403);
+        assert_eq!(asked.join().unwrap().status, 400);
     });
     assert!(services.origin.received().is_empty());
 }

@@ -85,16 +85,10 @@ fn each_agent_is_told_of_the_bridge_and_no_file_of_the_user_is_touched() {
         own.runs(&["sh", "-c", "true"]).fails(2, &["starts \"sh\"", "footbridge agent-config"]);
         own.leaves_nothing_behind();
     }
-    for (name, shows) in
-        [("gemini", "cat $GEMINI_CLI_SYSTEM_SETTINGS_PATH"), ("opencode", "echo \"$OPENCODE_CONFIG_CONTENT\"")]
-    {
-        let own = Host::with(&Servers::demo()).option("--agent").option(name);
-        let told: Value = serde_json::from_str(&own.runs_script(shows).well()).unwrap();
-        let server = if name == "gemini" { &told["mcpServers"]["footbridge"] } else { &told["mcp"]["footbridge"] };
-        let command = if name == "gemini" { json!("tool-cli") } else { json!(["tool-cli", "mcp"]) };
-        assert_eq!(server["command"], command, "{told}");
-        own.leaves_nothing_behind();
-    }
+    let own = Host::with(&Servers::demo()).option("--agent").option("opencode");
+    let told: Value = serde_json::from_str(&own.runs_script("echo \"$OPENCODE_CONFIG_CONTENT\"").well()).unwrap();
+    assert_eq!(told["mcp"]["footbridge"]["command"], json!(["tool-cli", "mcp"]), "{told}");
+    own.leaves_nothing_behind();
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn a_wrong_command_line_is_said_with_what_would_be_right() {
     says(Host::with(&Servers::none()).sandbox("jail"), &["jail", "none", "net"]);
     says(Host::with(&Servers::none()).policy("nope"), &["nope", "open"]);
     says(Host::with(&Servers::none()).option("--frob"), &["--frob"]);
-    let told = "[possible values: claude, codex, gemini, opencode, copilot]";
+    let told = "[possible values: claude, codex, opencode, copilot]";
     says(Host::with(&Servers::none()).option("--agent").option("cluade"), &[told]);
     says(Host::with(&Servers::none()).option("--agent").option("aider"), &["aider is told by its own file alone"]);
     let twice =

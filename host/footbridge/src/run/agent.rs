@@ -1,16 +1,12 @@
 //! What an agent in the sandbox is told, so that it uses the bridge as an MCP server: `tool-cli mcp` over standard input
 //! and output, with the names of the variables that it needs, never their values.
 //!
-//! Nothing of it goes into a file of the user. Claude Code, Codex and Copilot take it as words of their command line,
-//! opencode in a variable, and Gemini CLI in a file of the run's own folder. Each form is as the agent's own
+//! Nothing of it goes into a file of the user. Claude Code, Codex and Copilot take it as words of their command line, and
+//! opencode in a variable; the others by a file of their own alone, which is printed for a person to put there. Gemini CLI
+//! is one of them: settings that a variable names it takes from files of root alone. Each form is as the agent's own
 //! documentation has it.
 
-use std::{
-    ffi::OsString,
-    fs, io,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::Path};
 
 use footbridge_processes::sandbox::Asked;
 use footbridge_proto::vars;
@@ -25,17 +21,8 @@ const PROGRAM: &str = "tool-cli";
 const OF_RUN: [&str; 2] = [vars::PORT, vars::TOKEN];
 /// Those that it may need in any sandbox, most of which are not set.
 const OF_ANY: [&str; 5] = [vars::PORT, vars::TOKEN, vars::HOST, vars::SOCKET, vars::TOKEN_FILE];
-/// Where Gemini CLI looks for settings above the user's.
-const GEMINI_SETTINGS: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
 /// Settings that opencode puts over its files.
 const OPENCODE_SETTINGS: &str = "OPENCODE_CONFIG_CONTENT";
-
-/// A folder that the command sees too, perhaps elsewhere.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SharedFolder<'a> {
-    pub(super) outside: &'a Path,
-    pub(super) inside: &'a Path,
-}
 
 /// An agent whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -113,19 +100,11 @@ pub(crate) enum NotTold {
     /// The variable is set already.
     #[error("--agent {0} sets {1}, which --env names too: leave one of them out")]
     Variable(&'static str, &'static str),
-    /// The file cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 impl Agent {
     /// The names of those that a run can tell.
-    pub(crate) const TOLD: [&str; 5] = ["claude", "codex", "gemini", "opencode", "copilot"];
+    pub(crate) const TOLD: [&str; 4] = ["claude", "codex", "opencode", "copilot"];
 
     /// Its program.
     fn program(self) -> &'static str {
@@ -168,7 +147,7 @@ impl Agent {
         match self {
             Self::Claude => "claude --mcp-config FILE, or .mcp.json of a project",
             Self::Codex => "~/.codex/config.toml, or codex -c for each line",
-            Self::Gemini => "~/.gemini/settings.json, or the file that GEMINI_CLI_SYSTEM_SETTINGS_PATH names",
+            Self::Gemini => "~/.gemini/settings.json",
             Self::Opencode => "opencode.json, or the variable OPENCODE_CONFIG_CONTENT",
             Self::Copilot => "~/.copilot/mcp-config.json, or copilot --additional-mcp-config @FILE",
             Self::Aider => ".aider.conf.yml; keys are read from OPENAI_API_KEY and ANTHROPIC_API_KEY",
@@ -199,14 +178,18 @@ impl Agent {
             }
             Self::Copilot => json!({"mcpServers": {NAME:
                 {"type": "local", "command": PROGRAM, "args": ["mcp"], "env": braces(), "tools": ["*"]}}}),
-            Self::Claude | Self::Gemini | Self::Codex | Self::Aider | Self::Continue | Self::Npm => {
+            // It takes the address of its model from a variable, and asks how to log in all the same.
+            Self::Gemini => json!({
+                "mcpServers": {NAME: {"command": PROGRAM, "args": ["mcp"], "env": braces()}},
+                "security": {"auth": {"selectedType": "gemini-api-key"}},
+            }),
+            Self::Claude | Self::Codex | Self::Aider | Self::Continue | Self::Npm => {
                 json!({"mcpServers": {NAME: {"command": PROGRAM, "args": ["mcp"], "env": braces()}}})
             }
         }
     }
 
-    /// Tells the agent that this command starts: in its words, its variables, or a file in this folder.
-    /// `models` are those that the run has.
+    /// Tells the agent that this command starts, in its words or its variables. `models` are those that the run has.
     ///
     /// # Errors
     /// [`NotTold`].
@@ -214,7 +197,6 @@ impl Agent {
         self,
         command: &mut Vec<OsString>,
         env: &mut Vec<Asked>,
-        folder: SharedFolder<'_>,
         models: &Models,
     ) -> Result<(), NotTold> {
         match self {
@@ -243,16 +225,8 @@ impl Agent {
                 self.check_program(command)?;
                 command.splice(1..1, ["--additional-mcp-config".into(), self.json(models, &OF_RUN).to_string().into()]);
             }
-            Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
+            Self::Gemini | Self::Aider | Self::Continue | Self::Npm => return Err(NotTold::OwnFile(self.program())),
             Self::Opencode => self.set(env, OPENCODE_SETTINGS, self.json(models, &OF_RUN).to_string().into())?,
-            Self::Gemini => {
-                let file = folder.outside.join("gemini.json");
-                // Read by whoever the sandbox runs as, whatever the umask is: it holds no secret.
-                let readable = || fs::set_permissions(&file, fs::Permissions::from_mode(0o644));
-                let written = fs::write(&file, format!("{:#}\n", self.json(models, &OF_RUN))).and_then(|()| readable());
-                written.map_err(|source| NotTold::File { path: file.clone(), source })?;
-                self.set(env, GEMINI_SETTINGS, folder.inside.join("gemini.json").into())?;
-            }
         }
         Ok(())
     }
@@ -335,22 +309,20 @@ fn continue_yaml(models: &Models) -> String {
 mod tests {
     use super::*;
 
-    fn told(agent: Agent, command: &[&str]) -> Result<(Vec<String>, Vec<Asked>, String), String> {
-        let folder = tempfile::tempdir().unwrap();
+    fn told(agent: Agent, command: &[&str]) -> Result<(Vec<String>, Vec<Asked>), String> {
         let (mut command, mut env) = (command.iter().map(OsString::from).collect(), Vec::new());
-        let shared = SharedFolder { outside: folder.path(), inside: Path::new("/inside") };
         let models = Models { openai: Some("http://127.0.0.1:7179/s/mine".to_owned()), ..Models::default() };
-        let told = agent.tell(&mut command, &mut env, shared, &models);
+        let told = agent.tell(&mut command, &mut env, &models);
         told.map_err(|error| error.to_string())?;
-        let file = fs::read_to_string(folder.path().join("gemini.json")).unwrap_or_default();
-        Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env, file))
+        Ok((command.into_iter().map(|word| word.into_string().unwrap()).collect(), env))
     }
 
+    /// What Claude Code is told of the bridge.
     const SERVER: &str = r#"{"command":"tool-cli","args":["mcp"],"env":{"TOOL_CLI_PORT":"${TOOL_CLI_PORT}","TOOL_CLI_TOKEN":"${TOOL_CLI_TOKEN}"}}"#;
 
     #[test]
     fn each_agent_is_told_in_its_own_way() {
-        let (words, env, _) = told(Agent::Claude, &["/usr/bin/claude", "-p", "hi"]).unwrap();
+        let (words, env) = told(Agent::Claude, &["/usr/bin/claude", "-p", "hi"]).unwrap();
         let config = format!("{{\"mcpServers\":{{\"footbridge\":{SERVER}}}}}");
         assert_eq!(words, ["/usr/bin/claude", "-p", "hi", "--mcp-config", &config]);
         assert!(env.is_empty());
@@ -377,19 +349,13 @@ mod tests {
         assert_eq!(words, expected);
         let (words, ..) = told(Agent::Copilot, &["copilot", "-p", "hi"]).unwrap();
         assert!(words[1] == "--additional-mcp-config" && words[2].contains(r#""tools":["*"]"#), "{words:?}");
-        let (words, env, _) = told(Agent::Opencode, &["sh", "-c", "opencode"]).unwrap();
+        let (words, env) = told(Agent::Opencode, &["sh", "-c", "opencode"]).unwrap();
         assert_eq!((words.len(), env[0].name.as_str()), (3, "OPENCODE_CONFIG_CONTENT"));
         let settings: Value = serde_json::from_str(env[0].value.as_ref().unwrap().to_str().unwrap()).unwrap();
         assert_eq!(settings["mcp"]["footbridge"]["environment"]["TOOL_CLI_TOKEN"], "{env:TOOL_CLI_TOKEN}");
         // The service that there is alone.
         let options = json!({"baseURL": "http://127.0.0.1:7179/s/mine/v1", "apiKey": "{env:OPENAI_API_KEY}"});
         assert_eq!(settings["provider"], json!({"openai": {"options": options}}));
-        let (_, env, file) = told(Agent::Gemini, &["gemini"]).unwrap();
-        assert_eq!(env[0].value.as_deref(), Some("/inside/gemini.json".as_ref()));
-        assert_eq!(
-            serde_json::from_str::<Value>(&file).unwrap()["mcpServers"]["footbridge"],
-            serde_json::from_str::<Value>(SERVER).unwrap()
-        );
     }
 
     #[test]
@@ -398,14 +364,14 @@ mod tests {
             let error = told(agent, &["npx", "it"]).unwrap_err();
             assert!(error.contains("starts \"npx\"") && error.contains("footbridge agent-config"), "{error}");
         }
-        for agent in [Agent::Aider, Agent::Continue] {
+        for agent in [Agent::Aider, Agent::Continue, Agent::Gemini] {
             assert!(told(agent, &["aider"]).unwrap_err().contains("its own file alone"));
+        }
+        for agent in [Agent::Aider, Agent::Continue] {
             assert!(agent.configuration(&Models::of_presets()).contains("/s/anthropic"));
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
-        let folder = SharedFolder { outside: Path::new("/"), inside: Path::new("/") };
-        let error =
-            Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, folder, &Models::default()).unwrap_err();
+        let error = Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, &Models::default()).unwrap_err();
         assert!(error.to_string().contains("--env names too"), "{error}");
     }
 
@@ -434,6 +400,8 @@ mod tests {
         }
         assert_eq!(variables(Agent::Claude)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET:-}");
         assert_eq!(variables(Agent::Gemini)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET}");
+        let gemini: Value = serde_json::from_str(&Agent::Gemini.configuration(&Models::of_presets())).unwrap();
+        assert_eq!(gemini["security"]["auth"]["selectedType"], "gemini-api-key");
     }
 
     #[test]

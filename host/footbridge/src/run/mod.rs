@@ -19,13 +19,7 @@ mod patience;
 mod plan;
 mod supervise;
 
-use std::{
-    collections::BTreeSet,
-    ffi::OsString,
-    io::IsTerminal as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 
@@ -35,7 +29,6 @@ use crate::{
     control,
 };
 pub(crate) use agent::NotTold;
-use agent::SharedFolder;
 pub(crate) use agent::{Agent, Models};
 use ask::Person;
 use commands::RunHandler;
@@ -52,7 +45,7 @@ use footbridge_core::{
 use footbridge_edge::listener::{Access, Listen, Listener, Listeners};
 use footbridge_processes::{
     pty::{Local, Unaskable},
-    sandbox::{Asked, Nesting, container, engine, engine_args::host_mounts},
+    sandbox::{Asked, Nesting, engine, engine_args::host_mounts},
 };
 pub(crate) use guest::GuestBinaries;
 use plan::{Choice, Outside, Plan};
@@ -160,7 +153,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
     };
     let folder = RunFolder::create(&folders.runtime, tools)?;
-    tell_agent(&mut run, &choice, &folder)?;
+    tell_agent(&mut run, &choice)?;
     let shown = files.plan(&run, folders, &folder, &guest).await?;
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
@@ -210,17 +203,14 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
 }
 
 /// Has the agent of the command know of the bridge.
-fn tell_agent(run: &mut Run, choice: &Choice, folder: &RunFolder) -> anyhow::Result<()> {
+fn tell_agent(run: &mut Run, choice: &Choice) -> anyhow::Result<()> {
     let Some(agent) = run.agent else { return Ok(()) };
-    let own = folder.shown();
-    let services = || of_names(&run.config, &run.services);
-    let (inside, services) = match choice {
+    let services = match choice {
         // The port is known once it is bound.
-        Choice::None => (own.as_path(), Vec::new()),
-        Choice::Net | Choice::Bwrap { .. } => (own.as_path(), services()?),
-        Choice::Container { .. } => (Path::new(container::INSIDE), services()?),
+        Choice::None => Vec::new(),
+        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => of_names(&run.config, &run.services)?,
     };
-    Ok(agent.tell(&mut run.command, &mut run.env, SharedFolder { outside: &own, inside }, &Models::of(&services))?)
+    Ok(agent.tell(&mut run.command, &mut run.env, &Models::of(&services))?)
 }
 
 /// Listens where the command, or its relay, connects to.

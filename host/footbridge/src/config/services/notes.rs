@@ -57,7 +57,10 @@ impl Meaning<'_> {
 
     /// An address that ends with what clients put behind it.
     pub(super) fn note_doubled_path(&mut self, name: &str, preset: &Preset, url: &str) {
-        let of_environment = preset.environment.values().filter_map(|value| value.strip_prefix("{url}/"));
+        let of_environment = preset.environment.values().filter_map(|value| {
+            // One with a token in it is written out.
+            value.strip_prefix("{url}/").or_else(|| value.split_once("/s/{name}/").map(|(_, path)| path))
+        });
         let of_requests = preset.requests.iter().flatten().filter_map(|one| one.path().strip_prefix('/'));
         let is_literal = |part: &str| !part.is_empty() && !part.contains(['*', '?', '{', '\\']);
         // As long beginnings as there may be: a request has a name behind them.

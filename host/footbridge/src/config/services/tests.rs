@@ -71,6 +71,7 @@ fn an_address_that_ends_with_what_a_preset_puts_behind_it_is_noted() {
         ("openrouter", "https://models.test/api/v1", "/api/v1"),
         ("azure-openai", "https://x.test/openai", "/openai"),
         ("gitlab", "https://forge.test/api/v4", "/api/v4"),
+        ("pip", "https://packages.test/simple", "/simple"),
     ] {
         let notes = notes(&format!("preset = {preset:?}\nurl = {url:?}"));
         let says = format!("puts {doubled} in front of its paths itself; write the address without it");

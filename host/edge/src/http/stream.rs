@@ -9,6 +9,9 @@
 //!
 //! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own.
 //!
+//! A client that leaves while its request is handled is noticed, also where bytes lie behind that: hyper reads no further
+//! then, so a few are read ahead here.
+//!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
 //! events each event is an answer of its own, and between them the stream may be as quiet as its call is.
@@ -31,6 +34,9 @@ use tokio::{
 };
 
 use footbridge_core::limits::EdgeLimits;
+
+/// How many bytes are read ahead of what hyper asks for, to see whether the end comes behind them.
+const AHEAD: usize = 4 * 1024;
 
 const IDLE: u8 = 0;
 const HEAD: u8 = 1;
@@ -89,6 +95,8 @@ impl Phase {
 #[derive(Debug)]
 pub(crate) struct Timed<S> {
     stream: S,
+    /// What was read and hyper has not asked for.
+    ahead: Vec<u8>,
     phase: Phase,
     reading: Pin<Box<Sleep>>,
     writing: Option<Pin<Box<Sleep>>>,
@@ -108,6 +116,7 @@ impl<S> Timed<S> {
     pub(crate) fn new(stream: S, limits: &EdgeLimits) -> Self {
         Self {
             stream,
+            ahead: Vec::new(),
             phase: Phase::default(),
             reading: Box::pin(sleep_until(Instant::now() + limits.idle_time)),
             writing: None,
@@ -146,11 +155,44 @@ impl<S> Timed<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Timed<S> {
+    fn poll_next(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        let taken = self.ahead.len().min(buffer.remaining());
+        buffer.put_slice(&self.ahead[..taken]);
+        self.ahead.drain(..taken);
+        if buffer.remaining() > 0 {
+            // An end, or an error, is there again at the next read.
+            let _as_far_as_it_goes = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads ahead while a request is handled; an error where its client left.
+    fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while self.phase.get() == BUSY && self.ahead.len() < AHEAD {
+            let mut bytes = [0; AHEAD];
+            let mut buffer = ReadBuf::new(&mut bytes[..AHEAD - self.ahead.len()]);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(read) => read?,
+            }
+            if buffer.filled().is_empty() {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "its client left"));
+            }
+            self.ahead.extend_from_slice(buffer.filled());
+        }
+        Ok(())
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        match Pin::new(&mut this.stream).poll_read(cx, buffer) {
+        match this.poll_next(cx, buffer) {
             Poll::Ready(Ok(())) => {
                 if buffer.filled().len() > before && this.phase.get() == IDLE {
                     this.phase.set(HEAD);
@@ -170,7 +212,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_write(cx, bytes);
@@ -203,6 +245,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
             // hyper may have asked for the next request already, and asks again only once it is woken.
             let _wakes_it = this.reading.as_mut().poll(cx);
         }
+        this.watch(cx)?;
         this.after_write(cx, done)
     }
 

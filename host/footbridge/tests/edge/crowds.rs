@@ -68,11 +68,23 @@ fn connections_in_all_have_a_limit_too() {
 
 #[test]
 fn a_client_that_leaves_cancels_its_call_and_frees_its_place() {
+    leaves_behind("");
+}
+
+#[test]
+fn a_client_that_leaves_behind_the_beginning_of_another_request_cancels_its_call_too() {
+    for besides in ["\r\n", "G", "POST / HTTP/1.1\r\n"] {
+        leaves_behind(besides);
+    }
+}
+
+/// A client that sends this behind its request leaves.
+fn leaves_behind(besides: &str) {
     let bridge = Bridge::with(|limits| limits.calls.in_flight_per_session_and_server = 1);
     bridge.must_serve();
     let slow = r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"demo","tool":"count_slowly","arguments":{"n":600}}}"#;
     let mut client = bridge.connect();
-    client.send(bridge.request(slow));
+    client.send(bridge.request(slow) + besides);
     let intent = bridge.until_recorded(|line| line["type"] == "intent");
     let now = json!({"server": "demo", "tool": "now"});
     let busy = bridge.rpc("callTool", &now);

@@ -117,3 +117,35 @@ async fn a_connection_that_never_waited_for_its_request_is_idle_after_its_answer
     tokio::time::timeout(Duration::from_secs(600), woken).await.unwrap();
     assert_eq!(start.elapsed().as_secs(), 60, "whoever reads is told when its time is over");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_is_noticed_behind_what_it_sent_besides() {
+    for besides in ["", "G", "\r\n"] {
+        let (mut stream, mut theirs) = pair();
+        theirs.write_all(b"h").await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.phase().busy();
+        theirs.write_all(besides.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        drop(theirs);
+        assert_eq!(stream.flush().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "{besides:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_read_ahead_is_the_beginning_of_the_next_request() {
+    let (mut stream, mut theirs) = pair();
+    theirs.write_all(b"h").await.unwrap();
+    stream.read_u8().await.unwrap();
+    stream.phase().busy();
+    theirs.write_all(b"next").await.unwrap();
+    stream.flush().await.unwrap();
+    theirs.write_all(b" one").await.unwrap();
+    stream.phase().answered();
+    stream.flush().await.unwrap();
+    let mut read = [0; 8];
+    stream.read_exact(&mut read[..2]).await.unwrap();
+    stream.read_exact(&mut read[2..]).await.unwrap();
+    assert_eq!(&read, b"next one");
+    assert_eq!(ends_after(&mut stream).await, 5, "it has the time of a head");
+}

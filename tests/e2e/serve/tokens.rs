@@ -76,6 +76,24 @@ fn files_for_a_token_are_for_their_owner_alone_and_a_rotation_replaces_them() {
 }
 
 #[test]
+fn a_session_that_nobody_can_reach_is_not_ensured_and_keeps_its_token() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let made = ensures(&daemon, &[]);
+    let folder = std::path::Path::new(made["folder"].as_str().unwrap());
+    let token = fs::read_to_string(folder.join("token")).unwrap();
+    fs::remove_file(folder.join("footbridge.sock")).unwrap();
+    let ensure = || daemon.host.session(&["ensure", "agent", "--policy", "open"]);
+    ensure().fails(1, &["nobody can connect to it", "its socket was removed", "revoke it"]);
+    let elsewhere = daemon.host.work().join("elsewhere");
+    fs::rename(folder, &elsewhere).unwrap();
+    daemon.host.session(&["rotate", "agent"]).fails(1, &["keeps its token", "session revoke agent"]);
+    fs::rename(&elsewhere, folder).unwrap();
+    assert_eq!(fs::read_to_string(folder.join("token")).unwrap(), token);
+    daemon.host.session(&["rotate", "agent"]).well();
+    assert_ne!(fs::read_to_string(folder.join("token")).unwrap(), token);
+}
+
+#[test]
 fn a_session_that_is_ensured_is_made_once_and_one_that_differs_is_named() {
     let mut daemon = Host::with(&Servers::demo()).serves();
     let words = ["--ttl", "8h", "--label", "team=a"];

@@ -67,22 +67,40 @@ fn token_file(runtime: &Path, name: &SessionName) -> PathBuf {
     mounted(runtime, name).join(TOKEN_FILE)
 }
 
-/// Puts a session's token into its folder, in the place of the one before, for whoever may use its socket.
-pub(super) fn put_token(runtime: &Path, name: &SessionName, token: &Token, access: &Access) -> io::Result<()> {
+/// A token that is written and not yet in its place.
+#[derive(Debug)]
+pub(super) struct NewToken {
+    file: NamedTempFile,
+    runtime: PathBuf,
+    target: PathBuf,
+}
+
+/// Writes a session's token beside its folder, for whoever may use its socket.
+pub(super) fn write_token(runtime: &Path, name: &SessionName, token: &Token, access: &Access) -> io::Result<NewToken> {
     let target = token_file(runtime, name);
+    // Where the folder that a guest sees is gone, it has no place.
+    fs::symlink_metadata(mounted(runtime, name))?;
     let mut file = NamedTempFile::new_in(all(runtime).join(name.to_string()))?;
     file.write_all(format!("{}\n", token.expose()).as_bytes())?;
     if access.owner.is_some() {
         fchown(file.as_file(), access.owner, None)?;
     }
     file.as_file().set_permissions(Permissions::from_mode(0o400 | (access.mode & 0o444)))?;
-    let Err(failed) = file.persist(&target) else { return Ok(()) };
-    // A guest that writes the folder may have made one of this name.
-    if failed.error.kind() != io::ErrorKind::IsADirectory {
-        return Err(failed.error);
+    Ok(NewToken { file, runtime: runtime.to_owned(), target })
+}
+
+impl NewToken {
+    /// Puts it into the folder, in the place of the one before.
+    pub(super) fn put(self) -> io::Result<()> {
+        let Self { file, runtime, target } = self;
+        let Err(failed) = file.persist(&target) else { return Ok(()) };
+        // A guest that writes the folder may have made one of this name.
+        if failed.error.kind() != io::ErrorKind::IsADirectory {
+            return Err(failed.error);
+        }
+        put_aside(&runtime, &target);
+        failed.file.persist(&target).map(drop).map_err(|failed| failed.error)
     }
-    put_aside(runtime, &target);
-    failed.file.persist(&target).map(drop).map_err(|failed| failed.error)
 }
 
 /// The token in a session's folder, if it is the one of this digest.
@@ -205,7 +223,8 @@ mod tests {
             let digest = Digest::of(own.expose());
             before();
             assert_eq!(token(runtime.path(), &name, digest), None);
-            put_token(runtime.path(), &name, &own, &Access { mode, ..Access::default() }).unwrap();
+            let written = write_token(runtime.path(), &name, &own, &Access { mode, ..Access::default() }).unwrap();
+            written.put().unwrap();
             assert_eq!(token(runtime.path(), &name, digest), Some(own));
             assert_eq!(token(runtime.path(), &name, Digest::of("other")), None);
             assert_eq!(file.metadata().unwrap().mode() & 0o777, [0o400, 0o440, 0o444, 0o400][at]);

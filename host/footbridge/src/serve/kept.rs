@@ -1,11 +1,12 @@
 //! What the daemon knows of a session that is in the store: what is kept of it, and what is wrong with it. Whether it is
 //! open, and for how long, is the harness's to know.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io::ErrorKind, path::Path};
 
 use crate::store::StoredSession;
 use footbridge_calls::session::Life;
 use footbridge_core::names::SessionName;
+use footbridge_proto::endpoint::Endpoint;
 
 /// What the store has, by name.
 pub(super) type AllKept = BTreeMap<SessionName, Kept>;
@@ -32,8 +33,23 @@ impl Kept {
         self.life.as_ref().is_some_and(|life| !life.is_cancelled())
     }
 
+    /// Where nobody can connect to it, and why: what could not be bound, or a socket that was removed.
+    pub(super) fn unreachable(&self) -> Option<(&Endpoint, String)> {
+        let why = |at: usize, endpoint: &Endpoint| match (self.broken.get(&at), endpoint) {
+            (Some(why), _) => Some(why.clone()),
+            (None, Endpoint::Unix(path)) if is_gone(path.as_path()) => Some("its socket was removed".to_owned()),
+            _ => None,
+        };
+        let endpoints = self.stored.listens.iter().map(|listen| &listen.endpoint).enumerate();
+        endpoints.filter_map(|(at, endpoint)| Some((endpoint, why(at, endpoint)?))).next()
+    }
+
     /// Whether it is this one: its name may be another session's by now.
     pub(super) fn is(&self, life: &Life) -> bool {
         self.life.as_ref().is_some_and(|own| own.is(life))
     }
+}
+
+fn is_gone(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }

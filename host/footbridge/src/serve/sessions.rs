@@ -24,7 +24,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     as_asked,
     asked::AskedSession,
-    folder,
+    folder::{self, NewToken},
     kept::{AllKept, Kept},
     reload::Reloader,
     supervisor,
@@ -136,7 +136,7 @@ impl Sessions {
         self.add(&mut all, asked, wanted).await
     }
 
-    /// Gives the session of this name, if it is there and as asked for; makes it if there is none.
+    /// Gives the session of this name, if it is there, as asked for, and can be reached; makes it if there is none.
     pub(super) async fn ensure(&self, asked: &CreateSession) -> Result<GivenSession, Refusal> {
         let mut all = self.0.kept.lock().await;
         let mut wanted = self.read(asked)?;
@@ -153,6 +153,13 @@ impl Sessions {
         if !differs.is_empty() {
             let what = differs.join("; ");
             return Err(refused(&format!("not as asked for: {what}. Ask for it as it is, or revoke it first")));
+        }
+        if let Some((endpoint, why)) = kept.unreachable() {
+            return Err(refused(&format!(
+                "nobody can connect to it at {endpoint}: {why}. \"footbridge session show {0}\" says more; start the daemon \
+                 again, or revoke it and make it anew",
+                kept.stored.name
+            )));
         }
         let token = folder::token(&self.0.runtime, &wanted.name, kept.stored.token);
         Ok(GivenSession { stored: kept.stored.clone(), token, was_there: true })
@@ -287,26 +294,42 @@ impl Sessions {
     }
 
     /// Puts a token into the session's own folder, if it has one.
-    fn put_token(&self, stored: &StoredSession, token: &Token) -> Result<(), TokenNotPut> {
+    /// The token of a session with a folder of its own, written and not yet in its place.
+    fn write_token(&self, stored: &StoredSession, token: &Token) -> Result<Option<NewToken>, TokenNotPut> {
         let own = stored.listens.iter().find(|listen| folder::is_of(&self.0.runtime, &stored.name, &listen.endpoint));
-        let Some(own) = own else { return Ok(()) };
-        let put = folder::put_token(&self.0.runtime, &stored.name, token, &own.access);
-        put.map_err(|source| TokenNotPut { folder: folder::mounted(&self.0.runtime, &stored.name), source })
+        let Some(own) = own else { return Ok(None) };
+        let new = folder::write_token(&self.0.runtime, &stored.name, token, &own.access);
+        new.map(Some).map_err(|source| self.not_put(&stored.name, source))
     }
 
-    /// Gives a session another token.
+    fn not_put(&self, name: &SessionName, source: io::Error) -> TokenNotPut {
+        TokenNotPut { folder: folder::mounted(&self.0.runtime, name), source }
+    }
+
+    fn put_token(&self, stored: &StoredSession, token: &Token) -> Result<(), TokenNotPut> {
+        let new = self.write_token(stored, token)?;
+        new.map_or(Ok(()), NewToken::put).map_err(|source| self.not_put(&stored.name, source))
+    }
+
+    /// Gives a session another token. Where that has no place, it keeps the one it has.
     pub(super) async fn rotate(&self, name: &SessionName) -> Result<GivenSession, Refusal> {
         let mut all = self.0.kept.lock().await;
         let kept = all.get_mut(name).filter(|kept| kept.goes_on()).ok_or_else(|| no_such(name))?;
         let token = new_token().map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
         let digest = Digest::of(token.expose());
+        let new = self.write_token(&kept.stored, &token).map_err(|error| {
+            let message =
+                format!("session {name} keeps its token: {error}. \"footbridge session revoke {name}\" ends it");
+            Refusal::new(RefusalKind::Failed, message)
+        })?;
         self.0.store.set_token(name, digest).await.map_err(|error| not_stored(&error))?;
         kept.stored.token = digest;
         // One that is closed opens with it later.
         let _is_there = self.0.harness.rotate(name, digest);
         tracing::info!(session = %name, "a session's token was replaced");
         let stored = kept.stored.clone();
-        self.put_token(&stored, &token).map_err(|error| {
+        new.map_or(Ok(()), NewToken::put).map_err(|source| {
+            let error = self.not_put(name, source);
             let message =
                 format!("the old token of session {name} is void, but {error}: once that is mended, rotate it again");
             Refusal::new(RefusalKind::Failed, message)

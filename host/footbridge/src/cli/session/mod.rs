@@ -8,7 +8,7 @@ mod token;
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use footbridge_proto::{endpoint::Endpoint, text::Escaped};
 
 use super::{label, labels};
@@ -128,11 +128,11 @@ pub(super) struct CreateArgs {
     socket_mode: u32,
     /// The owner of its Unix sockets, by uid on this machine, instead of you: a VMM's or container's user. Only root
     /// can give files away
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = value_parser!(u32).range(..i64::from(u32::MAX)))]
     socket_owner: Option<u32>,
     /// A user who may connect to its Unix sockets besides you, by uid on this machine; with one, nobody else may. The
     /// mode has to let them in too. May be given several times
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", value_parser = value_parser!(u32).range(..i64::from(u32::MAX)))]
     allow_uid: Vec<u32>,
     #[command(flatten)]
     output: TokenOutput,

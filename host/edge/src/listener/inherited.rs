@@ -16,7 +16,7 @@ use std::{
     sync::{Mutex, OnceLock, PoisonError},
 };
 
-use footbridge_proto::endpoint::{Endpoint, SocketPath};
+use footbridge_proto::endpoint::{Endpoint, SocketPath, VsockCid, VsockEndpoint};
 use nix::sys::socket::{
     AddressFamily, SockType, SockaddrIn, SockaddrIn6, SockaddrLike, SockaddrStorage, VsockAddr, getsockname,
     getsockopt, sockopt,
@@ -60,7 +60,7 @@ fn number_of(name: &str, passed: &[(RawFd, String)]) -> Result<RawFd, &'static s
 enum Kind {
     /// With its path, where it can be written as an endpoint.
     Unix(Option<SocketPath>),
-    Tcp,
+    Tcp(SocketAddr),
     Vsock(VsockAddr),
 }
 
@@ -98,6 +98,20 @@ fn find(endpoint: &Endpoint) -> Result<(RawFd, BorrowedFd<'static>, Kind), &'sta
 /// Whether `fd:` or `sd:` names a vsock port, on which each guest is a session's.
 pub(super) fn is_vsock(endpoint: &Endpoint) -> bool {
     matches!(find(endpoint), Ok((_, _, Kind::Vsock(_))))
+}
+
+/// Where clients connect: of an inherited socket to its own address, as far as one can be written.
+#[must_use]
+pub fn address_of(endpoint: &Endpoint) -> Endpoint {
+    let own = match find(endpoint) {
+        Ok((_, _, Kind::Unix(path))) => path.map(Endpoint::Unix),
+        Ok((_, _, Kind::Tcp(address))) => format!("tcp:{address}").parse().ok(),
+        Ok((_, _, Kind::Vsock(address))) => {
+            Some(Endpoint::Vsock(VsockEndpoint { cid: VsockCid::Any, port: address.port() }))
+        }
+        Err(_) => None,
+    };
+    own.unwrap_or_else(|| endpoint.clone())
 }
 
 /// Takes over the socket that `fd:` or `sd:` names, for one session.
@@ -143,7 +157,7 @@ fn kind_of(socket: BorrowedFd<'_>) -> Result<Kind, &'static str> {
     let address: SockaddrStorage = getsockname(fd).map_err(|_| "the system does not say where it listens")?;
     let loopback = |ip: SocketAddr| {
         let why = "other machines can reach it; have it listen on loopback, as in ListenStream=127.0.0.1:7179";
-        if ip.ip().is_loopback() { Ok(Kind::Tcp) } else { Err(why) }
+        if ip.ip().is_loopback() { Ok(Kind::Tcp(ip)) } else { Err(why) }
     };
     match address.family() {
         Some(AddressFamily::Unix) => match address.as_unix_addr().and_then(|unix| unix.path()) {

@@ -28,7 +28,7 @@ pub use accept_pause::AcceptPause;
 pub use error::{AcceptError, BindError, FolderFault};
 use footbridge_calls::auth::Peer;
 use inherited::Loan;
-pub use inherited::note as note_inherited;
+pub use inherited::{address_of, note as note_inherited};
 pub use stream::{AcceptedStream, SmallWrites};
 use unix::{SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};

@@ -23,7 +23,7 @@ use crate::{
     harness::{SessionView, calls_by_control},
 };
 use footbridge_core::names::SessionName;
-use footbridge_edge::listener::Listen;
+use footbridge_edge::listener::{Listen, address_of};
 
 /// Who is here, and what is wrong.
 fn hello(sessions: &Sessions) -> HarnessInfo {
@@ -108,14 +108,14 @@ fn created(sessions: &Sessions, given: GivenSession) -> Created {
 /// Where the guest connects to.
 fn to_connect(listen: &Listen) -> Endpoint {
     let from_a_guest = |port| Endpoint::Vsock(VsockEndpoint { cid: VsockCid::Host, port });
-    match &listen.endpoint {
+    match address_of(&listen.endpoint) {
         // 1 is this machine itself, by the loopback transport.
         Endpoint::Vsock(vsock) if listen.peer_cid == Some(1) => {
             Endpoint::Vsock(VsockEndpoint { cid: VsockCid::Local, port: vsock.port })
         }
         Endpoint::Vsock(vsock) => from_a_guest(vsock.port),
         Endpoint::VsockMux(mux) => from_a_guest(mux.port()),
-        other => other.clone(),
+        other => other,
     }
 }
 

@@ -44,7 +44,7 @@ use footbridge_calls::{
     session::{Ended, SessionSpec},
 };
 use footbridge_core::{digest::Digest, limits::overrides::Overrides, names::SessionName, random::new_token};
-use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
+use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use footbridge_processes::process::ProcessWatch;
 use footbridge_services::{GuestAddress, ServiceSpec, environment, set_twice};
 
@@ -279,7 +279,7 @@ impl Sessions {
     pub(super) fn environment(&self, stored: &StoredSession, token: &Token) -> BTreeMap<String, String> {
         let specs = self.services(stored);
         // A relay listens where it always does; what listens on TCP is reached without one.
-        let port = stored.listens.iter().find_map(|listen| match &listen.endpoint {
+        let port = stored.listens.iter().find_map(|listen| match address_of(&listen.endpoint) {
             Endpoint::Tcp(tcp) => Some(tcp.port),
             _ => None,
         });
@@ -293,7 +293,6 @@ impl Sessions {
         stored.listens.iter().any(is_own).then(|| folder::mounted(&self.0.runtime, &stored.name))
     }
 
-    /// Puts a token into the session's own folder, if it has one.
     /// The token of a session with a folder of its own, written and not yet in its place.
     fn write_token(&self, stored: &StoredSession, token: &Token) -> Result<Option<NewToken>, TokenNotPut> {
         let own = stored.listens.iter().find(|listen| folder::is_of(&self.0.runtime, &stored.name, &listen.endpoint));
@@ -306,6 +305,7 @@ impl Sessions {
         TokenNotPut { folder: folder::mounted(&self.0.runtime, name), source }
     }
 
+    /// Puts a token into the session's own folder, if it has one.
     fn put_token(&self, stored: &StoredSession, token: &Token) -> Result<(), TokenNotPut> {
         let new = self.write_token(stored, token)?;
         new.map_or(Ok(()), NewToken::put).map_err(|source| self.not_put(&stored.name, source))

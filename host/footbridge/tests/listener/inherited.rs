@@ -12,7 +12,7 @@ use std::{
 };
 
 use footbridge_calls::auth::Peer;
-use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
+use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use tokio::runtime::Runtime;
 
 use crate::places::{folder, given, must_pass, part_args, unix};
@@ -96,6 +96,7 @@ fn takes_over_tcp() {
     let _inside = runtime.enter();
     let listener = bind("fd:7").unwrap();
     let address = listener.endpoint().unwrap().to_string();
+    assert_eq!(address_of(&"fd:7".parse().unwrap()).to_string(), address);
     let _client = TcpStream::connect(address.strip_prefix("tcp:").unwrap()).unwrap();
     assert!(matches!(runtime.block_on(listener.accept()), Ok((_, Peer::Tcp(_)))));
 }
@@ -115,7 +116,9 @@ fn takes_over_named() {
     let error = bind("sd:other").unwrap_err().to_string();
     assert!(error.starts_with("sd:other") && error.contains("FileDescriptorName="), "{error}");
     let listener = bind("sd:fb").unwrap();
-    let _client = UnixStream::connect(given().join("s")).unwrap();
+    let path = given().join("s");
+    assert_eq!(address_of(&"sd:fb".parse().unwrap()).to_string(), format!("unix:{}", path.display()));
+    let _client = UnixStream::connect(path).unwrap();
     assert!(runtime.block_on(listener.accept()).is_ok());
     assert!(bind("sd:fb").is_err() && bind("fd:3").is_err(), "it is taken");
 }

@@ -1,8 +1,14 @@
 //! The daemon among other harnesses and under a service manager, and what signals ask of it.
 
-use std::{fs, os::unix::net::UnixDatagram};
+use std::{
+    fs::{self, File},
+    os::unix::net::UnixDatagram,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
 
-use footbridge_tests::{Host, PATIENCE, Running, Servers, Tape};
+use footbridge_tests::{Address, Guest, Host, PATIENCE, Running, Servers, Tape};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -50,6 +56,34 @@ fn it_ends_in_order_on_either_signal() {
         assert!(!daemon.host.runtime().join("serve/control.sock").exists());
         daemon.starts();
         assert_eq!(guest.posts(LIST).status, 200, "its sessions are there again");
+    }
+}
+
+#[test]
+fn a_log_that_nobody_takes_stops_nothing() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let (reader, left) = std::io::pipe().unwrap();
+    drop(reader);
+    for stderr in [Stdio::from(full), Stdio::from(left)] {
+        let host = Host::with(&Servers::demo());
+        let child = host.serve_of().stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).spawn().unwrap();
+        let mut daemon = Running::watch(child);
+        let deadline = Instant::now() + PATIENCE;
+        while host.session(&["list"]).status != 0 {
+            assert!(Instant::now() < deadline, "it is not ready in time");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let _created = host.session(&["create", "one", "--policy", "open"]).well();
+        // Each of these is logged.
+        let address = Address::Socket(host.own_socket("one"));
+        let guest = Guest { address, token: "fbt_wrong".to_owned(), listener: None };
+        assert_eq!(guest.posts(LIST).status, 401);
+        let _said = host.configuration(&["reload"]).well();
+        daemon.signal(Signal::SIGHUP);
+        assert_eq!(host.session(&["revoke", "one"]).status, 0);
+        daemon.signal(Signal::SIGTERM);
+        assert_eq!(daemon.status().code(), Some(0));
+        host.leaves_nothing_behind();
     }
 }
 

@@ -13,11 +13,13 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     libc,
     sys::{
         resource::{Resource, getrlimit, setrlimit},
         signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
     },
+    unistd::Pid,
 };
 
 /// The highest signal number on Linux, signal(7).
@@ -178,6 +180,48 @@ impl OpenFiles {
         let open = std::fs::read_dir("/proc/self/fd").map_or(16, Iterator::count);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open))
     }
+}
+
+/// What became of a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChildChange {
+    /// It ended and is reaped. The status is as shells have it: 128 and the signal's number where one ended it.
+    Ended {
+        /// Which one.
+        pid: Pid,
+        /// How.
+        status: u8,
+    },
+    /// It was stopped.
+    Stopped {
+        /// Which one.
+        pid: Pid,
+    },
+}
+
+/// The next change of any child, without waiting for one; none where all of them go on.
+///
+/// nix has this too, but no number for the signals from 32 to 64: it reaps a child that one of them ended, and gives an
+/// error in place of its end.
+///
+/// # Errors
+/// What waitpid(2) says: `ECHILD` where there is no child.
+pub fn next_child_change() -> nix::Result<Option<ChildChange>> {
+    let mut status = 0;
+    // SAFETY: the pointer is to an int that lives for the call.
+    #[expect(unsafe_code, reason = "nix loses the ends of children that a real-time signal ended")]
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG | libc::WUNTRACED) };
+    match Errno::result(pid)? {
+        0 => Ok(None),
+        pid if libc::WIFSTOPPED(status) => Ok(Some(ChildChange::Stopped { pid: Pid::from_raw(pid) })),
+        pid => Ok(Some(ChildChange::Ended { pid: Pid::from_raw(pid), status: exit_status(status) })),
+    }
+}
+
+/// The status of a child that ended, as shells have it.
+fn exit_status(status: libc::c_int) -> u8 {
+    let shown = if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 128 + libc::WTERMSIG(status) };
+    u8::try_from(shown & 0xff).unwrap_or(u8::MAX)
 }
 
 /// What a command gets back before it starts: its own process group, the terminal if `foreground`, the limit on open

@@ -36,6 +36,16 @@ fn it_exits_with_the_status_of_the_command() {
 }
 
 #[test]
+fn a_signal_beyond_31_ends_a_command_and_an_orphan_as_any_other() {
+    for number in [34, 64] {
+        assert_eq!(script(&format!("kill -{number} $$")).finish().0.code(), Some(128 + number));
+        // Left behind, so that it comes to the relay, which reaps it.
+        let orphan = "o=$(sh -c 'sleep 600 >/dev/null & echo $!'); kill -NUMBER $o; while [ -e /proc/$o ]; do sleep 0.01; done; exit 5";
+        assert_eq!(script(&orphan.replace("NUMBER", &number.to_string())).finish().0.code(), Some(5));
+    }
+}
+
+#[test]
 fn a_command_that_cannot_run_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode: u32| {
@@ -315,6 +325,7 @@ fn as_pid_1_it_reaps_passes_signals_on_and_exits_alike() {
     let orphan = "p=$(sh -c 'sleep 0.02 >/dev/null & echo $!'); while [ -e /proc/$p ]; do sleep 0.01; done; exit 5";
     assert_eq!(as_pid_1(orphan).output().unwrap().status.code(), Some(5));
     assert_eq!(as_pid_1("kill -KILL $$").output().unwrap().status.code(), Some(128 + 9));
+    assert_eq!(as_pid_1("kill -34 $$").output().unwrap().status.code(), Some(128 + 34));
 }
 
 #[test]

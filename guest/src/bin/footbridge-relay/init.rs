@@ -15,14 +15,11 @@ use std::{
     time::Duration,
 };
 
-use footbridge_guest::sys::{self, OpenFiles};
+use footbridge_guest::sys::{self, ChildChange, OpenFiles};
 use footbridge_proto::vars;
 use nix::{
     errno::Errno,
-    sys::{
-        signal::{Signal, kill, killpg},
-        wait::{WaitPidFlag, WaitStatus, waitpid},
-    },
+    sys::signal::{Signal, kill, killpg},
     unistd::{Pid, getpid},
 };
 use tokio::time::{Instant, sleep_until};
@@ -167,14 +164,13 @@ impl Child {
     fn reap(&self) -> Option<u8> {
         let mut status = None;
         loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
-                Ok(WaitStatus::Exited(pid, code)) if pid == self.pid => status = Some(low_byte(code)),
-                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.pid => {
-                    status = Some(low_byte(128 + signal as i32))
+            match sys::next_child_change() {
+                Ok(Some(ChildChange::Ended { pid, status: ended })) if pid == self.pid => status = Some(ended),
+                Ok(Some(ChildChange::Stopped { pid })) if pid == self.pid => {
+                    terminal::stopped(self.pid, self.foreground);
                 }
-                Ok(WaitStatus::Stopped(pid, _)) if pid == self.pid => terminal::stopped(self.pid, self.foreground),
-                Ok(WaitStatus::StillAlive) => return status,
-                Ok(_) | Err(Errno::EINTR) => {}
+                Ok(None) => return status,
+                Ok(Some(_)) | Err(Errno::EINTR) => {}
                 Err(_) => return status,
             }
         }
@@ -203,10 +199,6 @@ impl Child {
 fn pid_of(child: &std::process::Child) -> Pid {
     // A pid is at most 2^22.
     Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX))
-}
-
-fn low_byte(status: i32) -> u8 {
-    u8::try_from(status & 0xff).unwrap_or(u8::MAX)
 }
 
 /// The PATH before which `first` goes, where there is none.
@@ -246,9 +238,9 @@ async fn sweep(signals: &mut Signals) {
             let _ = kill(pid, Signal::SIGKILL);
         }
         loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::StillAlive) => break,
-                Ok(_) | Err(Errno::EINTR) => {}
+            match sys::next_child_change() {
+                Ok(None) => break,
+                Ok(Some(_)) | Err(Errno::EINTR) => {}
                 Err(_) => return,
             }
         }

@@ -115,6 +115,43 @@ fn an_answer_for_another_request_is_not_used() {
 }
 
 #[test]
+fn an_answer_to_a_call_that_cannot_be_used_leaves_the_outcome_unknown() {
+    let of = |result: Value| ok(&json!({"jsonrpc": "2.0", "result": result, "id": 1}));
+    for (answer, part) in [
+        (of(json!({"content": "done"})), "an unexpected shape"),
+        (of(json!(null)), "not a bridge"),
+        (ok(&json!({"jsonrpc": "2.0", "result": {"content": []}, "id": 2})), "the id 2 and the request had 1"),
+        (http(200, "<html>"), "not a bridge"),
+        (http(500, r#"{"error":"it failed"}"#), "HTTP 500: it failed"),
+    ] {
+        let bridge = Bridge::raw(move |_| answer.clone());
+        let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));
+        assert_eq!((code, stdout.as_str()), (Some(9), ""), "{stderr}");
+        assert!(stderr.contains(part) && stderr.contains("The call may have happened"), "{stderr}");
+        let (code, _, stderr) = run(tool_cli(&bridge, &[]).arg("--exit-codes"));
+        assert_eq!((code, stderr.contains("may have happened")), (Some(3), false), "{stderr}");
+    }
+    for answer in [
+        http(
+            502,
+            r#"{"jsonrpc":"2.0","error":{"code":-32003,"message":"unreachable","data":{"reason":"server_unavailable"}},"id":null}"#,
+        ),
+        http(501, "<html>"),
+    ] {
+        let bridge = Bridge::raw(move |_| answer.clone());
+        let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));
+        assert_eq!((code, stderr.contains("may have happened")), (Some(3), false), "{stderr}");
+    }
+}
+
+#[test]
+fn null_in_a_result_is_as_nothing() {
+    let bridge = Bridge::result(json!({"content": null, "isError": null, "structuredContent": null}));
+    let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{stderr}");
+}
+
+#[test]
 fn a_cut_answer_to_a_call_leaves_the_outcome_unknown() {
     let bridge = Bridge::raw(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".to_vec());
     let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));

@@ -12,7 +12,7 @@ use base64::{
         general_purpose::{GeneralPurpose, GeneralPurposeConfig},
     },
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
 mod prompts;
@@ -111,14 +111,19 @@ pub struct ToolDescription {
 #[serde(rename_all = "camelCase")]
 pub struct CallResult {
     /// Blocks, each as its text.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_or")]
     pub content: Vec<Box<RawValue>>,
     /// Whether the tool reports an error.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_or")]
     pub is_error: bool,
     /// The result as JSON, where the tool gives one.
     #[serde(default)]
     pub structured_content: Option<Box<RawValue>>,
+}
+
+/// A value, or its default for null: servers write that for what they have nothing of, and the tool has run.
+fn null_or<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl CallResult {
@@ -312,6 +317,15 @@ mod tests {
         assert!(matches!(&blocks[4], Block::Other(raw) if raw.get() == r#"{"type":"new","x":1e400}"#));
         assert!(matches!((&blocks[5], &blocks[6]), (Block::Other(_), Block::Other(_))));
         assert_eq!(result.text(), "a\nb");
+    }
+
+    #[test]
+    fn null_is_as_nothing_in_a_result() {
+        let nothing = result(r#"{"content":null,"isError":null,"structuredContent":null}"#);
+        assert!(nothing.content.is_empty() && !nothing.is_error && nothing.structured_content.is_none());
+        let some = result(r#"{"content":[null],"isError":true,"structuredContent":{"n":1e400}}"#);
+        assert_eq!((some.content[0].get(), some.is_error), ("null", true));
+        assert_eq!(some.structured_content.unwrap().get(), r#"{"n":1e400}"#);
     }
 
     #[test]

@@ -22,7 +22,11 @@ pub(crate) enum Failure {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     Arguments(#[from] BadTypedArguments),
-    #[error("{}", client_message(source, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())))]
+    #[error(
+        "{}{}",
+        client_message(source, |name| std::env::var_os(name).is_some_and(|value| !value.is_empty())),
+        if *call { call_message(source) } else { "" }
+    )]
     Client {
         source: ClientError,
         call: bool,
@@ -162,6 +166,20 @@ fn client_message(error: &ClientError, is_set: impl Fn(&str) -> bool) -> String 
     }
 }
 
+/// What is said besides of a call whose answer could not be used. The other errors say it themselves.
+fn call_message(error: &ClientError) -> &'static str {
+    if is_unusable(error) { ". The call may have happened: look before it is made again" } else { "" }
+}
+
+/// Whether there was an answer, which is not the request's. Whoever wrote it may have done what was asked.
+fn is_unusable(error: &ClientError) -> bool {
+    match error {
+        ClientError::NotBridge(_) | ClientError::WrongId { .. } | ClientError::Shape { .. } => true,
+        ClientError::Status { is_foreign, .. } => !is_foreign && error.may_have_happened(),
+        _ => false,
+    }
+}
+
 /// The public command's name for it.
 fn kind_of(error: &ClientError) -> &'static str {
     match error {
@@ -198,6 +216,7 @@ fn client_code(error: &ClientError, call: bool) -> ExitCode {
         ClientError::Params(_) => ExitCode::Usage,
         ClientError::RequestTooLarge(_) | ClientError::AnswerTooLarge(_) => ExitCode::OverLimit,
         ClientError::Cut { .. } if call => ExitCode::OutcomeUnknown,
+        error if call && is_unusable(error) => ExitCode::OutcomeUnknown,
         ClientError::Connect { .. } | ClientError::Cut { .. } | ClientError::NotBridge(_) => ExitCode::Unreachable,
         ClientError::Stranger { .. } | ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
         ClientError::TimedOut { .. } | ClientError::Silent { .. } => ExitCode::TimedOut,

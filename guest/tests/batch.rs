@@ -192,6 +192,22 @@ fn a_member_that_no_call_has_is_an_error_of_its_line() {
 }
 
 #[test]
+fn a_line_that_no_call_can_be_is_an_error_of_its_own_and_takes_nothing_from_the_others() {
+    let bridge = Keeping::new(said);
+    let long = format!(r#"{{"server":"s","tool":"t","arguments":{{"x":"{}"}},"id":"it"}}"#, "y".repeat(2 << 20));
+    // The last line has no end.
+    let (code, lines, stderr) = bridge.runs(&[], &format!("{}{long}\n{}{long}", call(1), call(2)));
+    assert_eq!((code, stderr.as_str()), (Some(1), ""));
+    let ok: Vec<bool> = lines.iter().map(|line| line["ok"].as_bool().unwrap()).collect();
+    assert_eq!(ok, [true, false, true, false]);
+    for line in [&lines[1], &lines[3]] {
+        assert_eq!((&line["id"], &line["error"]["exitCode"]), (&json!("it"), &json!(7)), "{line}");
+        let told = line["error"]["message"].as_str().unwrap();
+        assert!(told.starts_with(&format!("the request has {} bytes", long.len())), "{told}");
+    }
+}
+
+#[test]
 fn words_that_are_no_batch_are_refused() {
     for args in
         [["batch", "x"].as_slice(), &["batch", "--parallel", "0"], &["batch", "--parallel", "65"], &["--parallel", "2"]]

@@ -73,6 +73,23 @@ fn a_wrong_token_is_an_error_of_each_request_and_nothing_is_printed_for_a_notifi
 }
 
 #[test]
+fn a_line_that_no_request_can_be_is_answered_and_takes_no_other_answer() {
+    let bridge = Bridge::raw(speaks);
+    let long = |rest: &str| format!(r#"{{"params":{{"id":7,"x":"{}"}},"jsonrpc":"2.0",{rest}}}"#, "y".repeat(2 << 20));
+    let request = long(r#""method":"tools/list","id":3"#);
+    let others = [long(r#""method":"notifications/x""#), long(r#""id":4,"result":{}"#), "x".repeat(2 << 20)].join("\n");
+    let told = lines(&piped(&bridge, &[], &format!("{INITIALIZE}\n{INITIALIZED}\n{request}\n{LIST}\n{others}")));
+    let too_long: Vec<&Value> = told.iter().filter(|answer| answer["error"].is_object()).collect();
+    assert!(too_long.iter().all(|answer| answer["error"]["data"]["reason"] == "too_large"), "{told:?}");
+    let ids: Vec<&Value> = too_long.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(3), &Value::Null, &Value::Null, &Value::Null]);
+    for id in [1, 2] {
+        assert!(told.iter().any(|answer| answer["id"] == id && answer["result"].is_object()), "{told:?}");
+    }
+    assert_eq!(told.len(), 6, "{told:?}");
+}
+
+#[test]
 fn what_is_not_answered_in_time_after_the_end_is_said_to_be_unknown() {
     let (sender, receiver) = std::sync::mpsc::channel::<()>();
     let receiver = std::sync::Mutex::new(receiver);

@@ -16,17 +16,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_proto::{
-    rpc::{IncomingMessage, Reason, notification},
-    wire::MAX_REQUEST_BYTES,
-};
+use footbridge_proto::rpc::{ErrorObject, IncomingMessage, Reason, error_answer, notification};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::value::RawValue;
 
 use crate::{
+    error::ClientError,
     exchange::{Exchange, Standing},
     http::HttpError,
-    input,
+    input::{self, InputLine, InputLines, LongLine},
     settings::ClientSettings,
 };
 use message::{Message, UNAUTHORIZED};
@@ -78,16 +76,15 @@ impl<O: Write> StdioMcp<O> {
     /// long as anything may, or once nobody reads `output`, which is where the messages go, is cancelled.
     ///
     /// # Errors
-    /// What reading the input or writing the output says, or that a message is too long.
+    /// What reading the input or writing the output says.
     pub fn run(mut self, input: BorrowedFd<'_>, output: &impl AsFd) -> io::Result<()> {
-        let mut held = Vec::new();
+        let mut lines = InputLines::default();
         loop {
             if self.wait(input, output.as_fd())? {
-                if input::read_some(input, &mut held)? {
+                if lines.read_some(input)? {
                     self.ends = Some(Instant::now() + self.settings.timeout);
-                    held.push(b'\n');
                 }
-                self.take_lines(&mut held)?;
+                self.take_lines(&mut lines)?;
             }
             self.go_on()?;
             self.send()?;
@@ -137,19 +134,22 @@ impl<O: Write> StdioMcp<O> {
         Ok(of_input.is_some_and(|events| !events.is_empty()))
     }
 
-    fn take_lines(&mut self, held: &mut Vec<u8>) -> io::Result<()> {
-        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = held.drain(..=end).collect();
-            let line = line.trim_ascii();
-            if !line.is_empty() {
-                self.take(Message::read(line.to_vec()));
+    fn take_lines(&mut self, lines: &mut InputLines) -> io::Result<()> {
+        while let Some(line) = lines.take_line() {
+            match line {
+                InputLine::Whole(line) if line.trim_ascii().is_empty() => {}
+                InputLine::Whole(line) => self.take(Message::read(line.trim_ascii().to_vec())),
+                InputLine::TooLong(line) => self.print_too_long(&line)?,
             }
         }
-        if held.len() > MAX_REQUEST_BYTES {
-            let why = format!("a message has more than {MAX_REQUEST_BYTES} bytes");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
         Ok(())
+    }
+
+    /// Answers a line that no bridge takes. What is no request has an id of the other side, if any.
+    fn print_too_long(&mut self, line: &LongLine) -> io::Result<()> {
+        let id = line.id.as_deref().filter(|_| line.has_method);
+        let why = ClientError::RequestTooLarge(line.bytes).to_string();
+        self.print(error_answer(id, &ErrorObject::new(Reason::TooLarge, why)).into_bytes())
     }
 
     fn take(&mut self, message: Message) {

@@ -12,13 +12,13 @@ use std::{
 };
 
 use footbridge_cli::{layout, output, suggest::closest};
-use footbridge_guest::{ClientError, ClientSettings, answers::CallResult, input, many::ManyRequests};
-use footbridge_proto::{
-    exit::ExitCode,
-    json::JsonMistake,
-    text::Escaped,
-    wire::{MAX_REQUEST_BYTES, method},
+use footbridge_guest::{
+    ClientError, ClientSettings,
+    answers::CallResult,
+    input::{self, InputLine, InputLines},
+    many::ManyRequests,
 };
+use footbridge_proto::{exit::ExitCode, json::JsonMistake, text::Escaped, wire::method};
 use nix::poll::{PollFd, PollFlags};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};
@@ -91,11 +91,11 @@ pub(crate) fn run(
         printed: 0,
         has_failed: false,
     };
-    let (mut held, mut has_ended) = (Vec::new(), false);
+    let (mut lines, mut has_ended) = (InputLines::default(), false);
     while !has_ended || !batch.open.is_empty() {
         if batch.wait(input, !has_ended).map_err(Failure::Stdio)? {
-            has_ended = input::read_some(input, &mut held).map_err(Failure::Stdio)?;
-            batch.take_lines(&mut held, has_ended)?;
+            has_ended = lines.read_some(input).map_err(Failure::Stdio)?;
+            batch.take_lines(&mut lines);
         }
         batch.go_on()?;
         batch.send();
@@ -130,25 +130,19 @@ impl Batch {
         Ok(of_input.is_some_and(|events| !events.is_empty()))
     }
 
-    fn take_lines(&mut self, held: &mut Vec<u8>, has_ended: bool) -> Result<(), Failure> {
-        if has_ended && !held.is_empty() {
-            held.push(b'\n');
-        }
-        while let Some(end) = held.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = held.drain(..=end).collect();
+    fn take_lines(&mut self, lines: &mut InputLines) {
+        while let Some(line) = lines.take_line() {
             let number = self.read;
             self.read += 1;
-            match line.trim_ascii() {
+            match line {
                 // It counts, so that a line has the number that an editor shows; there is nothing to say of it.
-                [] => drop(self.finished.insert(number, String::new())),
-                line => self.take(number, line),
+                InputLine::Whole(line) if line.trim_ascii().is_empty() => {
+                    self.finished.insert(number, String::new());
+                }
+                InputLine::Whole(line) => self.take(number, line.trim_ascii()),
+                InputLine::TooLong(line) => self.failed(number, line.id, ClientError::RequestTooLarge(line.bytes)),
             }
         }
-        if held.len() > MAX_REQUEST_BYTES {
-            let why = format!("a line has more than {MAX_REQUEST_BYTES} bytes, which is more than a call takes");
-            return Err(Failure::Stdio(io::Error::new(io::ErrorKind::InvalidData, why)));
-        }
-        Ok(())
     }
 
     fn take(&mut self, number: usize, line: &[u8]) {
@@ -210,8 +204,12 @@ impl Batch {
             self.open.insert(number, open);
             return;
         }
+        self.failed(number, open.call.id, error);
+    }
+
+    fn failed(&mut self, number: usize, id: Option<Box<RawValue>>, error: ClientError) {
         let error = Failure::request(error, true).to_json();
-        self.finish(number, open.call.id, false, &format!("\"error\":{error}"));
+        self.finish(number, id, false, &format!("\"error\":{error}"));
     }
 
     fn finish(&mut self, number: usize, id: Option<Box<RawValue>>, is_ok: bool, said: &str) {

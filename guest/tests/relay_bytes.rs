@@ -13,6 +13,7 @@ use std::{
         fd::{AsRawFd, OwnedFd},
         unix::net::{UnixListener, UnixStream},
     },
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -172,6 +173,36 @@ fn fill(mut sink: impl Write) {
         }
     };
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn where_descriptors_are_few_uploads_that_nobody_takes_leave_the_others_theirs() {
+    let (_folder, harness, to) = firecracker_s();
+    let mut command = Command::new("sh");
+    let limit = "ulimit -n 65; exec \"$0\" --ready-fd 3 \"$@\" 3>&1";
+    command.args(["-c", limit, env!("CARGO_BIN_EXE_footbridge-relay"), "--listen", "tcp:127.0.0.1:0"]);
+    command.args(["--to", &to, "--patience", "0"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let relay = Relay::spawn(&mut command);
+    let full = || {
+        let (client, peer) = (relay.connect(), harness.accept().unwrap().0);
+        client.set_nonblocking(true).unwrap();
+        fill(&client);
+        (client, peer)
+    };
+    let stuck: Vec<_> = (0..12).map(|_| full()).collect();
+    let others: Vec<TcpStream> = (0..20).map(|_| relay.connect()).collect();
+    let harness = std::thread::spawn(move || {
+        for _ in 0..20 {
+            harness.accept().unwrap().0.write_all(b"here").unwrap();
+        }
+    });
+    for mut other in others {
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "here");
+    }
+    harness.join().unwrap();
+    drop(stuck);
 }
 
 /// A vsock socket bound on this machine's own address, if it has one.

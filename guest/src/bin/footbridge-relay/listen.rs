@@ -12,7 +12,6 @@ use std::{
 };
 
 use footbridge_proto::endpoint::{TcpEndpoint, TcpHost};
-use nix::libc;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -21,8 +20,9 @@ use tokio::{
 };
 
 use crate::{
+    descriptors::{Pair, Pairs},
     pump::{self, Limits},
-    reach::Reach,
+    reach::{Reach, is_exhausted},
     refuse, say,
     scratch::Scratch,
     stream::Stream,
@@ -87,25 +87,34 @@ pub(crate) struct Relay {
     reach: Rc<Reach>,
     scratch: Scratch,
     places: Arc<Semaphore>,
-    refusal: Vec<u8>,
+    pairs: Rc<Pairs>,
+}
+
+/// What a connection has to have before it is accepted.
+struct Place {
+    _place: OwnedSemaphorePermit,
+    _pair: Pair,
 }
 
 impl Relay {
-    pub(crate) fn new(reach: Rc<Reach>, max_connections: usize) -> Self {
-        Self {
-            reach,
-            scratch: Scratch::new(),
-            places: Arc::new(Semaphore::new(max_connections)),
-            refusal: refuse::answer(),
-        }
+    pub(crate) fn new(reach: Rc<Reach>, max_connections: usize, pairs: Pairs) -> Self {
+        let (places, pairs) = (Arc::new(Semaphore::new(max_connections)), Rc::new(pairs));
+        Self { reach, scratch: Scratch::new(Rc::clone(&pairs)), places, pairs }
+    }
+
+    /// A place for one more connection, once there is one.
+    async fn place(&self) -> Option<Place> {
+        // The semaphore is never closed, so this is never none.
+        let _place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        Some(Place { _place, _pair: self.pairs.for_connection().await? })
     }
 }
 
 async fn accept(listener: TcpListener, relay: Rc<Relay>) {
     let mut connections = JoinSet::new();
     let mut exhausted = false;
-    // The semaphore is never closed, so this never ends.
-    while let Ok(place) = Arc::clone(&relay.places).acquire_owned().await {
+    // This never ends.
+    while let Some(place) = relay.place().await {
         match accept_one(&listener, &mut connections).await {
             Ok(client) => {
                 exhausted = false;
@@ -134,12 +143,7 @@ async fn accept_one(listener: &TcpListener, connections: &mut JoinSet<()>) -> io
     }
 }
 
-fn is_exhausted(error: &io::Error) -> bool {
-    let errnos = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
-    error.raw_os_error().is_some_and(|errno| errnos.contains(&errno))
-}
-
-async fn carry(client: TcpStream, relay: Rc<Relay>, _place: OwnedSemaphorePermit) {
+async fn carry(client: TcpStream, relay: Rc<Relay>, _place: Place) {
     let client = Stream::tcp(client);
     match relay.reach.connect().await {
         Ok(harness) => {
@@ -150,6 +154,6 @@ async fn carry(client: TcpStream, relay: Rc<Relay>, _place: OwnedSemaphorePermit
                 refuse::drain(&client, &relay.scratch).await;
             }
         }
-        Err(_) => refuse::refuse(&client, &relay.refusal, &relay.scratch).await,
+        Err(unreached) => refuse::refuse(&client, &refuse::answer(unreached), &relay.scratch).await,
     }
 }

@@ -6,6 +6,7 @@
 //! 125 the harness is gone, 126 the command cannot be run, 127 there is no such command.
 
 mod args;
+mod descriptors;
 mod direction;
 mod init;
 mod lifeline;
@@ -35,6 +36,7 @@ use footbridge_guest::sys::{self, OpenFiles};
 
 use crate::{
     args::{Options, Parsed},
+    descriptors::Pairs,
     listen::{Bound, ListenError, Relay},
     reach::Reach,
     signals::Signals,
@@ -95,9 +97,6 @@ fn say(message: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "footbridge-relay: {message}");
 }
 
-/// Descriptors that the relay may need besides those of its connections: pipes to move bytes by, and the rest.
-const OTHER_DESCRIPTORS: usize = 16;
-
 fn start(options: Options) -> Result<u8, RelayError> {
     // Before anything is opened: the number must still be the one that was inherited.
     let ready = match options.ready_fd {
@@ -107,7 +106,6 @@ fn start(options: Options) -> Result<u8, RelayError> {
         None => None,
     };
     sys::close_the_rest_on_exec();
-    // Two descriptors a connection.
     let open_files = OpenFiles::raise().map_err(RelayError::Start)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;
     tokio::task::LocalSet::new().block_on(&runtime, run(options, ready, open_files))
@@ -119,7 +117,8 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFi
     let bound = Bound::bind(&options.listen).await?;
     let reach = Rc::new(Reach::new(options.to.clone(), options.patience));
     let address = bound.address;
-    let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections.min(most_connections()?)));
+    let pairs = Pairs::of(OpenFiles::left().map_err(RelayError::Start)?);
+    let relay = Rc::new(Relay::new(Rc::clone(&reach), options.max_connections, pairs));
     if let Some((number, fd)) = ready {
         announce(fd, address).map_err(|source| RelayError::Announce { number, source })?;
     }
@@ -144,13 +143,6 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFi
             init::End::Lifeline => Err(RelayError::Gone(options.lifeline_grace)),
         },
     }
-}
-
-/// Connections that there are descriptors for: a client that takes the last one would wait for another to reach the
-/// harness by, with its own in its hands, and so would all that came with it.
-fn most_connections() -> Result<usize, RelayError> {
-    let left = OpenFiles::left().map_err(RelayError::Start)?;
-    Ok((left.saturating_sub(OTHER_DESCRIPTORS) / 2).max(1))
 }
 
 fn announce(fd: OwnedFd, address: SocketAddr) -> io::Result<()> {

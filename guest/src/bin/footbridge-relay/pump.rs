@@ -271,7 +271,7 @@ mod tests {
     ) -> Client {
         let (client, near_client) = UnixStream::pair().unwrap();
         let (harness, near_harness) = UnixStream::pair().unwrap();
-        let scratch = Scratch::new();
+        let scratch = Scratch::new(std::rc::Rc::new(crate::descriptors::Pairs::new(8)));
         let copy = async {
             let (client, harness) = (Stream::Unix(near_client), Stream::Unix(near_harness));
             join(&client, &harness, &scratch, limits).await

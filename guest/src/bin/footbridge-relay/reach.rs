@@ -4,6 +4,8 @@
 //! from then on a connection is tried again with growing pauses; after that each new client costs one try and is
 //! answered at once, until one succeeds. So a harness that is a little late loses nobody, and one that is gone holds
 //! nobody up.
+//!
+//! That this machine has nothing left to connect with is no outage, and says nothing of the harness.
 
 use std::{
     cell::Cell,
@@ -32,6 +34,17 @@ pub(crate) struct Reach {
     /// How long after the start of an outage connections are tried again.
     patience: Duration,
     state: Cell<State>,
+    /// The last try failed for want of descriptors or memory, which has been said.
+    is_exhausted: Cell<bool>,
+}
+
+/// Why a client has no connection to the harness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreached {
+    /// It does not answer.
+    Harness,
+    /// There is nothing left to connect with here.
+    Exhausted,
 }
 
 #[derive(Clone, Copy)]
@@ -42,22 +55,29 @@ enum State {
 
 impl Reach {
     pub(crate) fn new(to: Endpoint, patience: Duration) -> Self {
-        Self { to, patience, state: Cell::new(State::Down { since: Instant::now(), said: false }) }
+        let state = Cell::new(State::Down { since: Instant::now(), said: false });
+        Self { to, patience, state, is_exhausted: Cell::new(false) }
     }
 
     /// Connects, trying again while the outage is young.
-    pub(crate) async fn connect(&self) -> io::Result<Stream> {
-        let mut pause = Pause::new();
+    pub(crate) async fn connect(&self) -> Result<Stream, Unreached> {
+        let (began, mut pause) = (Instant::now(), Pause::new());
         loop {
             let error = match self.connect_once().await {
                 Ok(stream) => return Ok(stream),
                 Err(e) => e,
             };
-            let State::Down { since, .. } = self.state.get() else { return Err(error) };
+            let (since, unreached) = match self.state.get() {
+                _ if is_exhausted(&error) => (began, Unreached::Exhausted),
+                State::Down { since, .. } => (since, Unreached::Harness),
+                State::Up => return Err(Unreached::Harness),
+            };
             let wait = pause.next();
             if !may_pass(&error) || since.elapsed() + wait > self.patience {
-                self.say_once(&error);
-                return Err(error);
+                if unreached == Unreached::Harness {
+                    self.say_once(&error);
+                }
+                return Err(unreached);
             }
             sleep(wait).await;
         }
@@ -66,19 +86,32 @@ impl Reach {
     /// Connects without trying again.
     pub(crate) async fn connect_once(&self) -> io::Result<Stream> {
         let tried = timeout(TRY_LIMIT, Stream::connect(&self.to)).await;
-        match (tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())), self.state.get()) {
-            (Ok(stream), state) => {
+        let tried = tried.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        self.note(tried.as_ref().err());
+        tried
+    }
+
+    /// What a try says of the harness: it failed by this, or it did not.
+    fn note(&self, error: Option<&io::Error>) {
+        match (error, self.state.get()) {
+            (None, state) => {
                 if let State::Down { said: true, .. } = state {
                     say(&format_args!("reached {} again", self.to));
                 }
                 self.state.set(State::Up);
-                Ok(stream)
+                self.is_exhausted.set(false);
             }
-            (Err(e), State::Up) => {
-                self.state.set(State::Down { since: Instant::now(), said: false });
-                Err(e)
+            (Some(error), _) if is_exhausted(error) => {
+                if !self.is_exhausted.replace(true) {
+                    let to = &self.to;
+                    say(&format_args!(
+                        "cannot connect to the harness at {to} for now: {error}; that is this machine's or the relay's own limit \
+                         (ulimit -n), and says nothing of the harness; waiting"
+                    ));
+                }
             }
-            (Err(e), State::Down { .. }) => Err(e),
+            (Some(_), State::Up) => self.state.set(State::Down { since: Instant::now(), said: false }),
+            (Some(_), State::Down { .. }) => {}
         }
     }
 
@@ -98,13 +131,20 @@ impl Reach {
     }
 }
 
+/// Whether there was nothing left to accept or to connect with.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    let errnos = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    error.raw_os_error().is_some_and(|errno| errnos.contains(&errno))
+}
+
 /// Whether the error is one that passes when the harness or the virtual machine starts, or when connections end that
 /// hold the relay's own descriptors.
 fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, TimedOut};
     // Before Linux 5.6 a transport that is not there yet is ENETUNREACH.
-    let passing = [libc::ENODEV, libc::ENETUNREACH, libc::ENOENT, libc::EAGAIN, libc::EMFILE, libc::ENFILE];
+    let passing = [libc::ENODEV, libc::ENETUNREACH, libc::ENOENT, libc::EAGAIN];
     matches!(error.kind(), ConnectionRefused | ConnectionReset | TimedOut)
+        || is_exhausted(error)
         || error.raw_os_error().is_some_and(|errno| passing.contains(&errno))
 }
 
@@ -163,6 +203,20 @@ mod tests {
             assert_eq!(advice(&unix, &error), None);
         }
         assert!(may_pass(&io::Error::from_raw_os_error(libc::EAGAIN)), "a full backlog empties");
+    }
+
+    #[test]
+    fn want_of_descriptors_is_no_outage_of_the_harness() {
+        let reach = Reach::new("unix:/x".parse().unwrap(), Duration::ZERO);
+        let is_up = || matches!(reach.state.get(), State::Up);
+        reach.note(None);
+        for errno in [libc::EMFILE, libc::ENFILE] {
+            let error = io::Error::from_raw_os_error(errno);
+            reach.note(Some(&error));
+            assert!(is_up() && may_pass(&error), "{error}");
+        }
+        reach.note(Some(&io::Error::from_raw_os_error(libc::ECONNREFUSED)));
+        assert!(!is_up());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::OwnedFd,
+    rc::Rc,
 };
 
 use nix::{
@@ -20,7 +21,11 @@ use nix::{
     unistd::pipe2,
 };
 
-use crate::{orphans::Orphans, stream::Stream};
+use crate::{
+    descriptors::{Pair, Pairs},
+    orphans::Orphans,
+    stream::Stream,
+};
 
 /// How much one read takes. From a Unix socket, a quarter of it takes 1.7 times as long.
 const SCRATCH_BYTES: usize = 256 << 10;
@@ -35,15 +40,18 @@ const SPARE_PIPES: usize = 4;
 pub(crate) struct Scratch {
     pub(crate) bytes: RefCell<Box<[u8]>>,
     spare: RefCell<Vec<Pipe>>,
+    pairs: Rc<Pairs>,
     refused: Cell<bool>,
     /// Clients that are gone and have not been read to their end.
     pub(crate) orphans: Orphans,
 }
 
 impl Scratch {
-    pub(crate) fn new() -> Self {
+    /// With pipes that take these.
+    pub(crate) fn new(pairs: Rc<Pairs>) -> Self {
         let bytes = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
-        Self { bytes, spare: RefCell::default(), refused: Cell::new(false), orphans: Orphans::default() }
+        let spare = RefCell::default();
+        Self { bytes, spare, pairs, refused: Cell::new(false), orphans: Orphans::default() }
     }
 
     /// An empty pipe. None where these streams are not for it, or there is none to be had.
@@ -52,14 +60,14 @@ impl Scratch {
             return None;
         }
         let spare = self.spare.borrow_mut().pop();
-        // Out of descriptors, say: the buffer does it too.
-        spare.or_else(|| Pipe::new().ok())
+        // Where there are no descriptors for one the buffer does it too.
+        spare.or_else(|| Pipe::new(self.pairs.for_pipe()?).ok())
     }
 
     /// Takes an empty pipe back.
     pub(crate) fn put_back(&self, pipe: Pipe) {
         let mut spare = self.spare.borrow_mut();
-        if spare.len() < SPARE_PIPES {
+        if spare.len() < SPARE_PIPES && !self.pairs.are_scarce() {
             spare.push(pipe);
         }
     }
@@ -78,14 +86,15 @@ pub(crate) struct Pipe {
     out: File,
     into: OwnedFd,
     held: usize,
+    _pair: Pair,
 }
 
 impl Pipe {
-    fn new() -> nix::Result<Self> {
+    fn new(pair: Pair) -> nix::Result<Self> {
         let (out, into) = pipe2(OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)?;
         // A small one carries all the same.
         let _ = fcntl(&into, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES));
-        Ok(Self { out: out.into(), into, held: 0 })
+        Ok(Self { out: out.into(), into, held: 0, _pair: pair })
     }
 
     /// Takes in what the source has; zero is its end. Only for an empty pipe: of a full one, "would block" says
@@ -150,7 +159,7 @@ mod tests {
     #[tokio::test]
     async fn a_pipe_gives_all_that_it_took() {
         let (mut client, source, sink, mut harness) = streams().await;
-        let scratch = Scratch::new();
+        let scratch = Scratch::new(Rc::new(Pairs::new(8)));
         client.write_all(b"by reference").await.unwrap();
         let mut pipe = filled(&scratch, &source, &sink).await;
         assert!(pipe.pour(&sink).unwrap());
@@ -162,9 +171,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn there_are_no_more_pipes_than_there_is_place_for() {
+        let (_client, source, sink, _harness) = streams().await;
+        let scratch = Scratch::new(Rc::new(Pairs::new(4)));
+        let pipe = || scratch.pipe(&source, &sink);
+        let (one, other) = (pipe().unwrap(), pipe().unwrap());
+        assert!(pipe().is_none());
+        // A connection that broke takes its pipe with it, and one that nobody uses is used again.
+        drop(one);
+        scratch.put_back(other);
+        let both = (pipe().unwrap(), pipe().unwrap());
+        assert!(pipe().is_none());
+        drop(both);
+    }
+
+    #[tokio::test]
     async fn pipes_are_only_for_tcp_to_unix_and_only_where_they_are_not_refused() {
         let (_client, source, sink, _harness) = streams().await;
-        let scratch = Scratch::new();
+        let scratch = Scratch::new(Rc::new(Pairs::new(8)));
         assert!(scratch.pipe(&source, &sink).is_some());
         assert!(scratch.pipe(&sink, &source).is_none());
         assert!(!scratch.is_refusal(&Errno::EPIPE.into()));

@@ -411,6 +411,17 @@ fn what_is_too_much_to_read_is_in_a_file_of_its_owner() {
 }
 
 #[test]
+fn where_what_is_too_much_cannot_be_kept_the_first_bytes_are_printed_all_the_same() {
+    let bridge = answering(json!({"callTool": {"content": [{"type": "text", "text": "línea\none more"}]}}));
+    let mut call = tool_cli(&bridge, &["s", "t", "{}", "--max-bytes", "3", "--exit-codes"]);
+    let (code, stdout, stderr) = run(call.env("TMPDIR", "/nonexistent"));
+    assert_eq!((code, stdout.as_str()), (Some(0), "lí\n"), "{stderr}");
+    let told =
+        "The first 3 of 16 bytes were printed; the rest could not be kept in /nonexistent, and is lost: No such file";
+    assert!(stderr.starts_with(told) && stderr.contains("TMPDIR"), "{stderr}");
+}
+
+#[test]
 fn how_far_a_call_is_and_what_its_server_logs_is_told_where_it_is_asked_for() {
     let events = "event: progress\ndata: {\"progress\":1,\"total\":4,\"message\":\"a\\u001b\"}\n\nevent: log\ndata: \
                   {\"level\":\"warning\",\"message\":\"hot\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \

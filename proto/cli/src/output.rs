@@ -77,11 +77,11 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
-/// A file with all that was too much to print.
+/// What was too much to print.
 #[derive(Debug)]
 pub(crate) struct Spilled {
-    /// Where it is.
-    pub path: PathBuf,
+    /// The file with all of it, or why there is none.
+    pub kept: io::Result<PathBuf>,
     /// Its size.
     pub bytes: u64,
     /// Its lines.
@@ -89,59 +89,84 @@ pub(crate) struct Spilled {
 }
 
 /// Prints what is written up to so many bytes. Where there is more, all of it goes into a new file among the temporary
-/// ones, for its owner alone.
+/// ones, for its owner alone; where that cannot be, the first bytes are printed all the same.
 ///
 /// # Errors
-/// [`NotWritten`].
+/// [`NotWritten::Stdout`].
 pub(crate) fn print_within(
     most: usize,
     write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
 ) -> Result<Option<Spilled>, NotWritten> {
-    let mut spill = Spill { most, shown: String::new(), file: None, bytes: 0, breaks: 0, ends: true, failed: None };
-    let done = write(&mut spill);
-    let flushed = spill.file.as_mut().map_or(Ok(()), |(_, file)| file.flush());
-    let path = spill.file.map(|(path, _)| path);
-    if let Some(source) = spill.failed.or(flushed.err()) {
-        let path = path.unwrap_or_else(std::env::temp_dir);
-        return Err(NotWritten::File { path, source, then: AFTER });
-    }
-    done.map_err(|error| NotWritten::Stdout(io::Error::other(error)))?;
-    let end = if path.is_none() || spill.shown.ends_with('\n') { "" } else { "\n" };
+    let mut spill = Spill { most, shown: String::new(), kept: None, bytes: 0, breaks: 0, ends: true };
+    write(&mut spill).map_err(|error| NotWritten::Stdout(io::Error::other(error)))?;
+    let end = if spill.kept.is_none() || spill.shown.ends_with('\n') { "" } else { "\n" };
     print(&format!("{}{end}", spill.shown))?;
-    Ok(path.map(|path| Spilled { path, bytes: spill.bytes, lines: spill.breaks + u64::from(!spill.ends) }))
+    let (bytes, lines) = (spill.bytes, spill.breaks + u64::from(!spill.ends));
+    Ok(spill.kept.map(|kept| Spilled { kept: kept.and_then(OwnersFile::finish), bytes, lines }))
 }
 
 /// What is shown of a text, and the file for all of it once that is too little.
 struct Spill {
     most: usize,
     shown: String,
-    file: Option<(PathBuf, io::BufWriter<File>)>,
+    kept: Option<io::Result<OwnersFile>>,
     bytes: u64,
     breaks: u64,
     /// Whether the last line has its end.
     ends: bool,
-    failed: Option<io::Error>,
 }
 
 impl Spill {
-    fn put(&mut self, text: &str) -> io::Result<()> {
+    fn put(&mut self, text: &str) {
         self.bytes += text.len() as u64;
         self.breaks += text.bytes().filter(|byte| *byte == b'\n').count() as u64;
         self.ends = text.is_empty() && self.ends || text.ends_with('\n');
-        if let Some((_, file)) = &mut self.file {
-            return file.write_all(text.as_bytes());
+        match self.kept.take() {
+            Some(kept) => self.kept = Some(kept.and_then(|file| file.put(text))),
+            None if self.shown.len() + text.len() <= self.most => self.shown.push_str(text),
+            None => {
+                let file = OwnersFile::create().and_then(|file| file.put(&self.shown)).and_then(|file| file.put(text));
+                self.kept = Some(file);
+                self.shown.push_str(&text[..text.floor_char_boundary(self.most - self.shown.len())]);
+            }
         }
-        if self.shown.len() + text.len() <= self.most {
-            self.shown.push_str(text);
-            return Ok(());
-        }
-        let (path, file) = new_file_of_owner()?;
-        let mut file = io::BufWriter::with_capacity(64 << 10, file);
-        file.write_all(self.shown.as_bytes())?;
-        file.write_all(text.as_bytes())?;
-        self.file = Some((path, file));
-        self.shown.push_str(&text[..text.floor_char_boundary(self.most - self.shown.len())]);
+    }
+}
+
+impl fmt::Write for Spill {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.put(text);
         Ok(())
+    }
+}
+
+/// A new file among the temporary ones, for its owner alone. One that could not be written to its end is removed.
+struct OwnersFile {
+    path: PathBuf,
+    file: io::BufWriter<File>,
+}
+
+impl OwnersFile {
+    fn create() -> io::Result<Self> {
+        let (path, file) = new_file_of_owner()?;
+        Ok(Self { path, file: io::BufWriter::with_capacity(64 << 10, file) })
+    }
+
+    fn put(mut self, text: &str) -> io::Result<Self> {
+        let done = self.file.write_all(text.as_bytes());
+        self.if_done(done)
+    }
+
+    fn finish(mut self) -> io::Result<PathBuf> {
+        let done = self.file.flush();
+        self.if_done(done).map(|file| file.path)
+    }
+
+    fn if_done(self, done: io::Result<()>) -> io::Result<Self> {
+        if done.is_err() {
+            let _ = fs::remove_file(&self.path);
+        }
+        done.map(|()| self)
     }
 }
 
@@ -155,15 +180,6 @@ fn new_file_of_owner() -> io::Result<(PathBuf, File)> {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => attempt += 1,
             Err(e) => return Err(e),
         }
-    }
-}
-
-impl fmt::Write for Spill {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.put(text).map_err(|error| {
-            self.failed = Some(error);
-            fmt::Error
-        })
     }
 }
 

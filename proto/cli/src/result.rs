@@ -135,9 +135,16 @@ fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), N
         result.write(on_terminal, out).and_then(|()| out.write_str(if result.is_bare() { "" } else { "\n" }))
     };
     let Some(most) = shape.max_bytes else { return Ok(output::print_with(write)?) };
-    if let Some(Spilled { path, bytes, lines }) = output::print_within(most, write)? {
-        let all = if lines == 1 { "the whole line is".to_owned() } else { format!("all {lines} lines are") };
-        output::print_error(&format!("The first {most} of {bytes} bytes were printed; {all} in {}\n", path.display()));
+    if let Some(Spilled { kept, bytes, lines }) = output::print_within(most, write)? {
+        let rest = match kept {
+            Ok(path) if lines == 1 => format!("the whole line is in {}", path.display()),
+            Ok(path) => format!("all {lines} lines are in {}", path.display()),
+            Err(why) => format!(
+                "the rest could not be kept in {}, and is lost: {why}. Next time set TMPDIR to a folder that can be written",
+                std::env::temp_dir().display()
+            ),
+        };
+        output::print_error(&format!("The first {most} of {bytes} bytes were printed; {rest}\n"));
     }
     Ok(())
 }

@@ -5,7 +5,10 @@
 
 use std::{
     env::VarError,
-    fmt, io,
+    fmt,
+    fs::OpenOptions,
+    io::{self, Read as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +18,10 @@ use footbridge_proto::{
     token::{Token, TokenError},
     vars,
 };
+use nix::libc;
+
+/// More than a file with a token has.
+const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
 /// Where the bridge is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +127,7 @@ impl ClientSettings {
 impl ClientSettings {
     /// Reads the token anew, where it is in a file. One that cannot be read stays what it was.
     pub(crate) fn read_token_again(&mut self) {
-        let Some(text) = self.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) else { return };
+        let Some(text) = self.token_file.as_ref().and_then(|path| read_token_file(path).ok()) else { return };
         if let Ok(token) = Token::parse(text.trim()) {
             self.token = Some(token);
         }
@@ -149,9 +156,25 @@ fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {
             .map_err(|source| SettingsError::Token { name: vars::TOKEN, source });
     }
     let Some(path) = get(vars::TOKEN_FILE)?.map(PathBuf::from) else { return Ok(None) };
-    let text =
-        std::fs::read_to_string(&path).map_err(|source| SettingsError::TokenFile { path: path.clone(), source })?;
+    let text = read_token_file(&path).map_err(|source| SettingsError::TokenFile { path: path.clone(), source })?;
     Token::parse(text.trim()).map(Some).map_err(|source| SettingsError::Token { name: vars::TOKEN_FILE, source })
+}
+
+/// Reads a file with a token, which waits for nobody and has an end: a pipe or a device is none.
+fn read_token_file(path: &Path) -> io::Result<String> {
+    let wrong = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if !file.metadata()?.is_file() {
+        return wrong("it is no regular file: name the one that has the token".to_owned());
+    }
+    let mut text = String::new();
+    file.take(MAX_TOKEN_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_TOKEN_FILE_BYTES {
+        return wrong(format!(
+            "it has more than {MAX_TOKEN_FILE_BYTES} bytes: name the file that has nothing but the token"
+        ));
+    }
+    Ok(text)
 }
 
 fn listener_uid(text: Option<String>) -> Result<Option<u32>, SettingsError> {
@@ -297,6 +320,29 @@ mod tests {
         assert!(!error().contains("ended"), "{}", error());
         std::fs::remove_dir(&folder).unwrap();
         assert!(error().contains("its session ended"), "{}", error());
+    }
+
+    #[test]
+    fn a_file_that_can_hold_no_token_is_neither_waited_for_nor_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        nix::unistd::mkfifo(path("fifo").as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::write(path("long"), "x".repeat(5000)).unwrap();
+        std::fs::write(path("token"), "fbt_token\n").unwrap();
+        // The device with an end first: without a look at what it is, the test ends there.
+        for (path, why) in [
+            ("/dev/null", "no regular file"),
+            (&path("long"), "more than 4096 bytes"),
+            ("/dev/zero", "no regular file"),
+            (&path("fifo"), "no regular file"),
+        ] {
+            let error = read(&[("TOOL_CLI_TOKEN_FILE", path)]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("cannot read the token from {path}")) && error.contains(why), "{error}");
+        }
+        let mut settings = read(&[("TOOL_CLI_TOKEN_FILE", &path("token"))]).unwrap();
+        settings.token_file = Some(path("fifo").into());
+        settings.read_token_again();
+        assert_eq!(settings.token.unwrap().expose(), "fbt_token");
     }
 
     #[test]

@@ -573,6 +573,26 @@ fn a_reader_that_left_is_no_error_and_a_full_disk_is_one() {
     let (code, _, stderr) = told(&tool_cli(&bridge, &[]).stdout(full).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(stderr.starts_with("Error: cannot write to standard output: "), "{stderr}");
+    assert!(!stderr.contains("The call was made"), "{stderr}");
+}
+
+#[test]
+fn a_result_that_a_full_disk_takes_is_said_to_be_lost_and_the_call_to_be_made() {
+    let bridge = Bridge::result(json!({"content": [{"type": "text", "text": "long"}]}));
+    let image = Bridge::result(image());
+    for (bridge, words) in [
+        (&bridge, [].as_slice()),
+        (&bridge, &["--json"]),
+        (&bridge, &["--max-bytes", "2"]),
+        (&image, &["--output", "raw"]),
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut call = tool_cli(bridge, &[&CALL, words].concat());
+        let (code, _, stderr) = told(&call.stdout(full).env("TMPDIR", "/nonexistent").output().unwrap());
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("cannot write to standard output: No space left"), "{stderr}");
+        assert!(stderr.contains(". The call was made and its result is lost"), "{stderr}");
+    }
 }
 
 #[test]

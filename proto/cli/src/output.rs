@@ -34,13 +34,25 @@ pub enum NotWritten {
     /// Standard output.
     #[error("cannot write to standard output: {0}")]
     Stdout(#[source] io::Error),
+    /// The result of a call, to standard output.
+    #[error("cannot write to standard output: {0}. {AFTER}")]
+    Result(#[source] io::Error),
 }
 
 impl NotWritten {
     /// Whether nobody reads any more, which is no failure: the call was made, and nobody wants the rest.
     #[must_use]
     pub fn is_left(&self) -> bool {
-        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+        matches!(self, Self::Stdout(error) | Self::Result(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The same, of the result of a call.
+    #[must_use]
+    pub fn of_result(self) -> Self {
+        match self {
+            Self::Stdout(source) => Self::Result(source),
+            other => other,
+        }
     }
 }
 

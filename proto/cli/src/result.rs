@@ -94,7 +94,7 @@ pub fn print(
     let media = result.media();
     match (to.map(Into::into), media.as_slice()) {
         (None, [one]) if result.is_bare() && !result.has_rest() && !output::on_terminal() => {
-            Ok(output::print_bytes(&one.bytes()?)?)
+            Ok(output::print_bytes(&one.bytes()?).map_err(NotWritten::of_result)?)
         }
         (None, _) => print_whole(raw, result, shape),
         (Some(Prepared::File(file)), []) => {
@@ -134,8 +134,8 @@ fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), N
         }
         result.write(on_terminal, out).and_then(|()| out.write_str(if result.is_bare() { "" } else { "\n" }))
     };
-    let Some(most) = shape.max_bytes else { return Ok(output::print_with(write)?) };
-    if let Some(Spilled { kept, bytes, lines }) = output::print_within(most, write)? {
+    let Some(most) = shape.max_bytes else { return Ok(output::print_with(write).map_err(NotWritten::of_result)?) };
+    if let Some(Spilled { kept, bytes, lines }) = output::print_within(most, write).map_err(NotWritten::of_result)? {
         let rest = match kept {
             Ok(path) if lines == 1 => format!("the whole line is in {}", path.display()),
             Ok(path) => format!("all {lines} lines are in {}", path.display()),
@@ -155,7 +155,8 @@ fn print_rest(json: bool, result: &Rendered) -> Result<(), NotPrinted> {
         return Ok(());
     }
     let on_terminal = output::on_terminal();
-    Ok(output::print_with(|out| result.write_rest(on_terminal, out).and_then(|()| out.write_str("\n")))?)
+    let write = |out: &mut dyn fmt::Write| result.write_rest(on_terminal, out).and_then(|()| out.write_str("\n"));
+    Ok(output::print_with(write).map_err(NotWritten::of_result)?)
 }
 
 /// All are decoded before the first is written.

@@ -11,7 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::{layout, output, suggest::closest};
+use footbridge_cli::{
+    layout,
+    output::{self, NotWritten},
+    suggest::closest,
+};
 use footbridge_guest::{
     ClientError, ClientSettings,
     answers::CallResult,
@@ -224,7 +228,7 @@ impl Batch {
         while let Some(line) = self.finished.remove(&self.printed) {
             self.printed += 1;
             if !line.is_empty() {
-                output::print(&line)?;
+                output::print(&line).map_err(NotWritten::of_result)?;
             }
         }
         Ok(())

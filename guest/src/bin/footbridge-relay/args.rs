@@ -112,6 +112,8 @@ pub(crate) enum ArgsError {
     AnyCid(Endpoint),
     #[error("port 0 stands for a free port, which only --listen can ask for")]
     ToPortZero,
+    #[error("--path-first is empty, and an empty part of PATH is the working folder: name a folder, or leave it out")]
+    NoPath,
     #[error("{flag} {text:?} is not {what}")]
     Number { flag: &'static str, text: String, what: &'static str },
 }
@@ -157,7 +159,7 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
             Some(Arg::Long("lifeline-grace")) => {
                 typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
             }
-            Some(Arg::Long("path-first")) => typed.path_first = Some(parser.value()?),
+            Some(Arg::Long("path-first")) => typed.path_first = Some(not_empty(parser.value()?)?),
             Some(Arg::Value(word)) => return Err(ArgsError::BareWord(word)),
             Some(other) => return Err(other.unexpected().into()),
         }
@@ -245,6 +247,10 @@ fn connections(text: String) -> Result<usize, ArgsError> {
     number.ok_or(ArgsError::Number { flag: "--max-connections", text, what: "a number from 2 to 1000000" })
 }
 
+fn not_empty(path: OsString) -> Result<OsString, ArgsError> {
+    if path.is_empty() { Err(ArgsError::NoPath) } else { Ok(path) }
+}
+
 fn duration(flag: &'static str, text: String) -> Result<Duration, ArgsError> {
     let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1),
@@ -303,6 +309,8 @@ mod tests {
             (&["--to", "exec:x"], "one for each client"),
             (&["--to", "unix:/b", "--ready-fd", "1"], "beyond 2"),
             (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
+            (&["--to", "unix:/b", "--path-first", ""], "name a folder"),
+            (&["--to", "unix:/b", "--path-first="], "name a folder"),
             (&["--to", "unix:/b", "word"], "the command goes behind --"),
         ] {
             let error = options(words).unwrap_err().to_string();

@@ -353,6 +353,11 @@ fn one_of(values: &[Value]) -> Option<FlagValue> {
         }
         found.push((typed, value.clone()));
     }
+    // A text of this name stays one.
+    let has_null = values.iter().any(Value::is_null) && !found.iter().any(|(word, _)| word == "null");
+    if has_null && !found.is_empty() {
+        found.push(("null".to_owned(), Value::Null));
+    }
     (!found.is_empty()).then_some(FlagValue::OneOf(found))
 }
 
@@ -501,6 +506,8 @@ mod tests {
                 "dry_run": {"type": ["boolean", "null"]},
                 "unit": {"$ref": "#/$defs/Unit"},
                 "level": {"enum": [1, 2, "max"]},
+                "mode": {"enum": [null, "fast", 1]},
+                "word": {"enum": ["null", null]},
                 "tags": {"type": "array", "items": {"type": "string"}},
                 "units": {"type": "array", "items": {"allOf": [{"$ref": "#/$defs/Unit"}]}},
                 "filter": {"type": "object", "required": ["owner"], "properties":
@@ -542,6 +549,7 @@ mod tests {
             (&["--dry-run", "{}"], "dry_run=true | {}"),
             (&["--dry_run=false", "--no-dry-run"], "dry_run=false"),
             (&["--unit", "metric", "--level", "2", "--level=max"], r#"unit="metric" level="max""#),
+            (&["--mode", "null", "--word", "null"], r#"mode=null word="null""#),
             (&["--tags", "a", "--tags", "1", "--tags", r#"["x","y"]"#], r#"tags=["a","1","x","y"]"#),
             (&["--filter", r#"{"n": 1e400}"#], r#"filter={"n": 1e400}"#),
             (&["--filter.owner.name", "x", "--filter.n=2"], r#"filter/owner/name="x" filter/n=2"#),
@@ -560,6 +568,7 @@ mod tests {
         for (given, says) in [
             (["--unit", "metrik"].as_slice(), "is none of its values; did you mean \"metric\"?"),
             (&["--units", "x"], "is none of its values: there are metric, imperial"),
+            (&["--mode", "slow"], "is none of its values: there are fast, 1, null"),
             (&["--days", "2.5"], "whole number"),
             (&["--days", "007"], "whole number"),
             (&["--share", "NaN"], "a number, such as"),

@@ -145,6 +145,15 @@ fn an_answer_to_a_call_that_cannot_be_used_leaves_the_outcome_unknown() {
 }
 
 #[test]
+fn what_a_server_says_on_further_lines_looks_like_no_message_of_the_command() {
+    let bridge = Bridge::error(json!({"code": -32603, "message": "it failed\nHint: run this\r\nError: that\n\n"}));
+    for args in [CALL.as_slice(), &["s"], &["resource", "list", "s"]] {
+        let (code, _, stderr) = run(&mut tool_cli(&bridge, args));
+        assert_eq!((code, stderr.as_str()), (Some(1), "Error: it failed\n  Hint: run this\\r\n  Error: that\n"));
+    }
+}
+
+#[test]
 fn null_in_a_result_is_as_nothing() {
     let bridge = Bridge::result(json!({"content": null, "isError": null, "structuredContent": null}));
     let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--exit-codes"));

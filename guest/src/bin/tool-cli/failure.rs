@@ -95,6 +95,12 @@ impl Failure {
         }
     }
 
+    /// The message as it is shown. Somebody else may have written a part of it: what is on further lines is indented, so
+    /// that it looks like no message of this command.
+    pub(crate) fn shown(&self) -> String {
+        self.to_string().trim_end().replace('\n', "\n  ")
+    }
+
     /// The detailed exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {

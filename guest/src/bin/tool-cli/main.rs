@@ -63,7 +63,7 @@ fn report(failure: &Failure, style: Style) {
     let text = if style.json {
         format!("{}\n", SafeJson(&failure.to_json().to_string()))
     } else {
-        EscapedLines(&format!("Error: {failure}\n{}", failure.details())).to_string()
+        EscapedLines(&format!("Error: {}\n{}", failure.shown(), failure.details())).to_string()
     };
     output::print_error(&without_token(text));
 }

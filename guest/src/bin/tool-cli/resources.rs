@@ -208,7 +208,7 @@ fn print(what: Listed, mut answered: Vec<Answered>, only: bool) -> Result<(), Fa
                 output::print(&format!("{blank}{text}"))?;
                 output::print_error(&show::partial(server, &listing.partial));
             }
-            Err(failure) => output::print_error(&format!("{} — {failure}\n", Escaped(server))),
+            Err(failure) => output::print_error(&format!("{} — {}\n", Escaped(server), failure.shown())),
         }
     }
     let failed = answered.iter().filter(|one| one.listing.is_err()).count();

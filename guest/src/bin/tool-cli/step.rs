@@ -287,7 +287,7 @@ fn write_stubs(asked: &mut Asked, language: Language, folder: &Path) -> Result<(
         match asked.get::<FullTools>(method::LIST_TOOLS, &json!({"server": server.name, "full": true})) {
             Ok((_, list)) => all.push((server.name, list.tools)),
             Err(failure) => {
-                output::print_error(&format!("Warning: {} is left out: {failure}\n", Escaped(&server.name)))
+                output::print_error(&format!("Warning: {} is left out: {}\n", Escaped(&server.name), failure.shown()))
             }
         }
     }

@@ -9,6 +9,7 @@ use footbridge_proto::{
     vars,
     wire::MAX_REQUEST_BYTES,
 };
+use nix::libc;
 
 /// When to come back to a bridge that has no place for a connection, and says no time.
 const NO_PLACE_PAUSE: Duration = Duration::from_secs(1);
@@ -183,6 +184,13 @@ fn object_may_have_happened(error: &ErrorObject) -> bool {
 }
 
 fn connect_message(target: &str, source: &io::Error) -> String {
+    if let Some(libc::EMFILE | libc::ENFILE) = source.raw_os_error() {
+        return format!(
+            "cannot connect to the bridge at {target}: no descriptors are left ({source}). Let fewer files be open, or raise \
+             the limit with ulimit -n"
+        );
+    }
+    let settings = if target.starts_with("unix:") { "TOOL_CLI_SOCKET" } else { "TOOL_CLI_HOST and TOOL_CLI_PORT" };
     match source.kind() {
         io::ErrorKind::ConnectionRefused => format!(
             "tool-cli server not running: {target} refused the connection. \
@@ -194,7 +202,7 @@ fn connect_message(target: &str, source: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => format!(
             "cannot reach the bridge: {target}: permission denied. The socket belongs to another user or session"
         ),
-        _ => format!("cannot reach the bridge at {target}: {source}. Check TOOL_CLI_HOST and TOOL_CLI_PORT"),
+        _ => format!("cannot reach the bridge at {target}: {source}. Check {settings}"),
     }
 }
 
@@ -262,6 +270,20 @@ mod tests {
             (older.code(), older.reason(), older.audit_id(), older.retry_after()),
             (Some(-32602), None, None, None)
         );
+    }
+
+    #[test]
+    fn where_nothing_could_connect_the_advice_is_about_what_is_set() {
+        for (target, errno, says, not) in [
+            ("unix:/s", libc::EMFILE, "ulimit -n", "TOOL_CLI"),
+            ("127.0.0.1:7179", libc::ENFILE, "no descriptors are left", "TOOL_CLI"),
+            ("unix:/s", libc::ENOTSOCK, "Check TOOL_CLI_SOCKET", "TOOL_CLI_PORT"),
+            ("127.0.0.1:7179", libc::ENETUNREACH, "Check TOOL_CLI_HOST and TOOL_CLI_PORT", "TOOL_CLI_SOCKET"),
+        ] {
+            let source = io::Error::from_raw_os_error(errno);
+            let said = ClientError::Connect { target: target.to_owned(), source }.to_string();
+            assert!(said.contains(says) && said.contains(target) && !said.contains(not), "{said}");
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ print(o.chat.completions.create(model="m", messages=said).choices[0].message.con
 print("".join(c.choices[0].delta.content or "" for c in o.chat.completions.create(model="m", messages=said, stream=True) if c.choices))
 try:
     o.files.list()
-except openai.PermissionDeniedError as error:
+except openai.BadRequestError as error:
     print(error.message)
 "#;
 

@@ -19,6 +19,7 @@
 use std::{
     future::Future,
     io,
+    mem::MaybeUninit,
     pin::Pin,
     sync::{
         Arc,
@@ -173,8 +174,8 @@ impl<S: AsyncRead + Unpin> Timed<S> {
     /// Reads ahead while a request is handled; an error where its client left.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.phase.get() == BUSY && self.ahead.len() < AHEAD {
-            let mut bytes = [0; AHEAD];
-            let mut buffer = ReadBuf::new(&mut bytes[..AHEAD - self.ahead.len()]);
+            let mut bytes = [const { MaybeUninit::uninit() }; AHEAD];
+            let mut buffer = ReadBuf::uninit(&mut bytes[..AHEAD - self.ahead.len()]);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(read) => read?,

@@ -27,6 +27,8 @@ pub(crate) type ServiceClient = Client<Connector, Box<Uploaded>>;
 pub(crate) struct Clients {
     builder: Builder,
     connector: Connector,
+    /// Connections that are kept idle of one session.
+    most_idle: usize,
     kept: Mutex<Kept>,
 }
 
@@ -36,20 +38,25 @@ struct Kept {
 }
 
 impl Clients {
-    pub(crate) fn new(builder: Builder, connector: Connector) -> Self {
+    pub(crate) fn new(builder: Builder, connector: Connector, most_idle: usize) -> Self {
         let kept = Kept { all: HashMap::new(), looked_at: Instant::now() };
-        Self { builder, connector, kept: Mutex::new(kept) }
+        Self { builder, connector, most_idle, kept: Mutex::new(kept) }
     }
 
-    /// The client of a session. One that made no request for as long as idle connections are kept has none by now, and is
+    /// The client of a session, which may have so many requests under way. One that made no request for as long as idle connections are kept has none by now, and is
     /// forgotten; what it has under way goes on.
-    pub(crate) fn of(&self, session: u64) -> Arc<ServiceClient> {
+    pub(crate) fn of(&self, session: u64, in_flight: usize) -> Arc<ServiceClient> {
         let (mut kept, now) = (self.kept.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if now.duration_since(kept.looked_at) > IDLE_TIME {
             kept.all.retain(|_, (_, used)| now.duration_since(*used) <= IDLE_TIME);
             kept.looked_at = now;
         }
-        let new = || (Arc::new(self.builder.build(self.connector.of(session))), now);
+        let new = || {
+            // As many as it can use at once, so that its next requests find them.
+            let mut builder = self.builder.clone();
+            builder.pool_max_idle_per_host(in_flight.min(self.most_idle));
+            (Arc::new(builder.build(self.connector.of(session))), now)
+        };
         let (client, used) = kept.all.entry(session).or_insert_with(new);
         *used = now;
         Arc::clone(client)
@@ -59,10 +66,9 @@ impl Clients {
 /// How long idle connections are kept.
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// How many idle connections of one session to one service are kept: all that it had under way at once, so that the next
-/// requests find them; few where there are few for all.
-pub(crate) fn kept_idle(limits: &ServiceLimits, connections: usize) -> usize {
-    limits.in_flight.min((connections / PART_KEPT).max(FEW))
+/// How many idle connections of one session to one service are kept at most, where there are so many for all.
+pub(crate) fn most_idle(connections: usize) -> usize {
+    (connections / PART_KEPT).max(FEW)
 }
 
 /// One of so many connections may be kept idle for one session and service, or these few.
@@ -90,14 +96,13 @@ fn window(limits: &ServiceLimits) -> u32 {
     WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST)
 }
 
-/// What keeps the connections of one service, so many of them idle. An answer has 100 headers at most, for which hyper has room already.
-pub(crate) fn builder(limits: &ServiceLimits, idle: usize) -> Builder {
+/// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
+pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
     let mut client = Client::builder(ConnectionTasks::default());
     client
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIME)
-        .pool_max_idle_per_host(idle)
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
         .http2_initial_connection_window_size(window(limits))
@@ -198,29 +203,26 @@ mod tests {
             unanswered: 1,
         };
         let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap();
-        let clients = Clients::new(builder(&ServiceLimits::default(), 1), connector);
-        let (one, other) = (clients.of(1), clients.of(2));
-        assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1)));
+        let clients = Clients::new(builder(&ServiceLimits::default()), connector, 1);
+        let (one, other) = (clients.of(1, 1), clients.of(2, 1));
+        assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1, 1)));
         tokio::time::advance(IDLE_TIME * 3 / 4).await;
-        assert!(Arc::ptr_eq(&one, &clients.of(1)));
+        assert!(Arc::ptr_eq(&one, &clients.of(1, 1)));
         tokio::time::advance(IDLE_TIME / 2).await;
-        assert!(Arc::ptr_eq(&one, &clients.of(1)));
+        assert!(Arc::ptr_eq(&one, &clients.of(1, 1)));
         assert_eq!(clients.kept.lock().unwrap().all.len(), 1, "the other one asked for nothing since");
-        assert!(!Arc::ptr_eq(&other, &clients.of(2)));
+        assert!(!Arc::ptr_eq(&other, &clients.of(2, 1)));
     }
 
     #[test]
-    fn as_many_connections_are_kept_as_are_used_at_once_and_few_where_there_are_few() {
-        let limits = ServiceLimits::default();
-        let kept = [0, 240, 512, 6666].map(|connections| kept_idle(&limits, connections));
-        assert_eq!(kept, [8, 8, 16, 32]);
-        assert_eq!(kept_idle(&ServiceLimits { in_flight: 2, ..limits }, 6666), 2);
+    fn few_connections_are_kept_where_there_are_few() {
+        assert_eq!([0, 240, 512, 6666].map(most_idle), [8, 8, 16, 208]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_origin_that_went_away_unheard_is_noticed_long_before_its_silence_counts() {
         let limits = ServiceLimits::default();
-        let client = builder(&limits, 1).build::<_, Empty<Bytes>>(Unheard);
+        let client = builder(&limits).build::<_, Empty<Bytes>>(Unheard);
         let start = Instant::now();
         let asked = client.get(Uri::from_static("https://a.test/"));
         let answered = tokio::time::timeout(limits.silence_time, asked).await;

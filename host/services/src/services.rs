@@ -37,7 +37,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
-    client::{Clients, builder, kept_idle, unanswered},
+    client::{Clients, builder, most_idle, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
     lookups::{Lookup, SystemLookup},
     no_connection::NoConnection,
@@ -59,8 +59,8 @@ struct Inner {
     all: RwLock<BTreeMap<String, Arc<Service>>>,
     dialling: Dialling,
     limits: ServiceLimits,
-    /// Connections that are kept idle of one session and service.
-    idle: usize,
+    /// Connections that are kept idle of one session and service, at most.
+    most_idle: usize,
 }
 
 /// A service with its connections.
@@ -110,8 +110,8 @@ impl Services {
             silence: limits.silence_time,
             unanswered: unanswered(limits),
         };
-        let idle = kept_idle(limits, connections);
-        let services = Self(Arc::new(Inner { all: RwLock::default(), dialling, limits: limits.clone(), idle }));
+        let (all, most_idle) = (RwLock::default(), most_idle(connections));
+        let services = Self(Arc::new(Inner { all, dialling, limits: limits.clone(), most_idle }));
         services.replace(specs);
         services
     }
@@ -144,12 +144,11 @@ impl Services {
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
         let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, &self.0.dialling, protocols);
-        let unpooled = || builder(limits, 0);
         // Of hosts there are as many as a guest thinks of: nothing is kept for each of them.
-        let pooled = if spec.origin.authority.is_some() { builder(limits, self.0.idle) } else { unpooled() };
-        let clients = Clients::new(pooled, connector(Protocols::All)?);
+        let idle = if spec.origin.authority.is_some() { self.0.most_idle } else { 0 };
+        let clients = Clients::new(builder(limits), connector(Protocols::All)?, idle);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
-        let websockets = own.map(|connector| Clients::new(unpooled(), connector));
+        let websockets = own.map(|connector| Clients::new(builder(limits), connector, 0));
         Ok(Service { clients, websockets, redactor: Redactor::new(&spec.secrets), spec })
     }
 
@@ -283,7 +282,7 @@ impl Service {
         count_early(&mut request, &tally, limits.answer_head_bytes);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
-        let client = of_websockets.unwrap_or(&self.clients).of(session);
+        let client = of_websockets.unwrap_or(&self.clients).of(session, limits.in_flight);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {

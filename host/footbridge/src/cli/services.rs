@@ -127,7 +127,8 @@ fn lines(services: &[ServiceSpec]) -> String {
 
 fn table(services: &[ServiceSpec]) -> String {
     if services.is_empty() {
-        return "no service is configured: write [services.NAME] into footbridge.toml, as docs/services.md shows\n"
+        return "no service is configured: write [services.NAME] into footbridge.toml, as docs/services.md shows; one in a \
+                working folder is read where --config names it\n"
             .into();
     }
     let one = |service: &ServiceSpec| {

@@ -63,11 +63,12 @@ impl TokenFile {
     /// Makes the file, if one was asked for. What is there already, or a link, is left as it is.
     pub(super) fn reserve(output: &TokenOutput, existing: Existing) -> anyhow::Result<Option<Self>> {
         let Some(path) = output.token_file.as_ref().or(output.env_file.as_ref()) else { return Ok(None) };
-        let failed = || format!("cannot make the token's file {}: choose a new name", path.display());
+        let failed = || format!("cannot make the token's file {}", path.display());
         match path.symlink_metadata() {
             Ok(there) if existing == Existing::Stays || !there.is_file() => {
                 let kind = if there.is_file() { "a file" } else { "something that is no file" };
-                return Err(io::Error::other(format!("there is {kind} of that name"))).with_context(failed);
+                let there = io::Error::other(format!("there is {kind} already: choose a new name"));
+                return Err(there).with_context(failed);
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(failed),
             _ => {}
@@ -269,12 +270,12 @@ mod tests {
         assert!(!path.exists(), "not before there is a token");
         first.write("fbt_x").unwrap();
         assert!(second.write("fbt_y").unwrap_err().to_string().contains("cannot write the token"));
-        assert!(reserve(Existing::Stays).unwrap_err().to_string().contains("choose a new name"));
+        assert!(format!("{:#}", reserve(Existing::Stays).unwrap_err()).contains("choose a new name"));
         reserve(Existing::Replaced).unwrap().unwrap().write("fbt_z").unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), left()), ("fbt_z", 1));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         fs::rename(&path, folder.path().join("kept")).unwrap();
         std::os::unix::fs::symlink(folder.path().join("kept"), &path).unwrap();
-        assert!(reserve(Existing::Replaced).unwrap_err().to_string().contains("choose a new name"), "no link");
+        assert!(format!("{:#}", reserve(Existing::Replaced).unwrap_err()).contains("choose a new name"), "no link");
     }
 }

@@ -43,8 +43,8 @@ impl Clients {
         Self { builder, connector, most_idle, kept: Mutex::new(kept) }
     }
 
-    /// The client of a session, which may have so many requests under way. One that made no request for as long as idle connections are kept has none by now, and is
-    /// forgotten; what it has under way goes on.
+    /// The client of a session, which may have so many requests under way. One that made no request for as long as idle
+    /// connections are kept has none by now, and is forgotten; what it has under way goes on.
     pub(crate) fn of(&self, session: u64, in_flight: usize) -> Arc<ServiceClient> {
         let (mut kept, now) = (self.kept.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if now.duration_since(kept.looked_at) > IDLE_TIME {

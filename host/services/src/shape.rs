@@ -1,5 +1,6 @@
 //! In which shape a client expects errors: the body that it prints to its user.
 
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,10 +44,10 @@ impl ErrorShape {
     /// The status of what is refused for good. Clients of models take 403 for a wrong key: they say that in place of the
     /// reason, or ask again and again.
     #[must_use]
-    pub fn refusal(self) -> u16 {
+    pub fn refusal(self) -> StatusCode {
         match self {
-            Self::Anthropic | Self::OpenAi | Self::Gemini => 400,
-            Self::Plain | Self::Message | Self::Error | Self::Errors | Self::Text => 403,
+            Self::Anthropic | Self::OpenAi | Self::Gemini => StatusCode::BAD_REQUEST,
+            Self::Plain | Self::Message | Self::Error | Self::Errors | Self::Text => StatusCode::FORBIDDEN,
         }
     }
 

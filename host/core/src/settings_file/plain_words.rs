@@ -94,7 +94,7 @@ fn found_plainly(found: &str) -> String {
         ("newtype variant", "a value of another kind"),
     ] {
         if let Some(rest) = found.strip_prefix(word) {
-            if rest.len() > SHOWN_BYTES {
+            if word.starts_with("string") && rest.len() > SHOWN_BYTES {
                 return "a text".to_owned();
             }
             return format!("{plain}{}", rest.trim_end_matches('`'));
@@ -155,6 +155,10 @@ mod tests {
             (
                 "invalid type: string \"Bearer 0123456789abcdef0123\", expected a map",
                 "it is a text, and a table is expected",
+            ),
+            (
+                "invalid value: floating point `-2.2250738585072014e-308`, expected u32",
+                "it is the number -2.2250738585072014e-308, and a whole number from 0 to 4294967295 is expected",
             ),
             ("invalid type: map, expected a sequence", "it is a table, and a list, as in [\"a\", \"b\"] is expected"),
             ("invalid type: integer `5`, expected struct Edge", "it is the number 5, and a table is expected"),

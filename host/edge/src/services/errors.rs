@@ -191,7 +191,7 @@ pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8])
 
 /// The event that ends a stream whose budget is spent.
 pub(super) fn spent(shape: ErrorShape, of: BudgetOf, record: &str) -> Bytes {
-    let status = shape.refusal();
+    let status = shape.refusal().as_u16();
     let reason = Reason::BudgetSpent.as_str();
     let said = Said { status, message: &ended_by_budget(of), reason, record: Some(record) };
     shape.event(said).into()
@@ -228,7 +228,7 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
         | Cause::ApprovalRequired { .. }
         | Cause::BudgetSpent(_)
         | Cause::NoAnswer { why: NoAnswer::OverBudget(_), .. }
-        | Cause::ChangedWhileAsked => StatusCode::from_u16(shape.refusal()).unwrap_or(StatusCode::FORBIDDEN),
+        | Cause::ChangedWhileAsked => shape.refusal(),
         Cause::SessionReplaced => StatusCode::UNAUTHORIZED,
         Cause::OverLimit(_) | Cause::ApprovalsPending(_) => StatusCode::TOO_MANY_REQUESTS,
         Cause::BodyTooLarge { .. } | Cause::NoAnswer { why: NoAnswer::TooMuchSent, .. } => {

@@ -40,8 +40,8 @@ impl Kept {
             (None, Endpoint::Unix(path)) if is_gone(path.as_path()) => Some("its socket was removed".to_owned()),
             _ => None,
         };
-        let endpoints = self.stored.listens.iter().map(|listen| &listen.endpoint).enumerate();
-        endpoints.filter_map(|(at, endpoint)| Some((endpoint, why(at, endpoint)?))).next()
+        let mut endpoints = self.stored.listens.iter().map(|listen| &listen.endpoint).enumerate();
+        endpoints.find_map(|(at, endpoint)| Some((endpoint, why(at, endpoint)?)))
     }
 
     /// Whether it is this one: its name may be another session's by now.

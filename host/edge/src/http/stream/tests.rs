@@ -9,6 +9,15 @@ fn pair() -> (Timed<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
     (Timed::new(ours, &EdgeLimits::default()), theirs)
 }
 
+/// A connection whose request is handled.
+async fn handled() -> (Timed<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
+    let (mut stream, mut theirs) = pair();
+    theirs.write_all(b"h").await.unwrap();
+    stream.read_u8().await.unwrap();
+    stream.phase().busy();
+    (stream, theirs)
+}
+
 async fn ends_after(stream: &mut Timed<tokio::io::DuplexStream>) -> u64 {
     let start = Instant::now();
     let mut buffer = [0; 8];
@@ -121,10 +130,7 @@ async fn a_connection_that_never_waited_for_its_request_is_idle_after_its_answer
 #[tokio::test(start_paused = true)]
 async fn a_client_that_leaves_is_noticed_behind_what_it_sent_besides() {
     for besides in ["", "G", "\r\n"] {
-        let (mut stream, mut theirs) = pair();
-        theirs.write_all(b"h").await.unwrap();
-        stream.read_u8().await.unwrap();
-        stream.phase().busy();
+        let (mut stream, mut theirs) = handled().await;
         theirs.write_all(besides.as_bytes()).await.unwrap();
         stream.flush().await.unwrap();
         drop(theirs);
@@ -134,10 +140,7 @@ async fn a_client_that_leaves_is_noticed_behind_what_it_sent_besides() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_read_ahead_is_the_beginning_of_the_next_request() {
-    let (mut stream, mut theirs) = pair();
-    theirs.write_all(b"h").await.unwrap();
-    stream.read_u8().await.unwrap();
-    stream.phase().busy();
+    let (mut stream, mut theirs) = handled().await;
     theirs.write_all(b"next").await.unwrap();
     stream.flush().await.unwrap();
     theirs.write_all(b" one").await.unwrap();

@@ -1,7 +1,7 @@
 //! Real clients of model APIs in a sandbox whose only way out is the bridge, against a model that follows a script: SDKs in
-//! two languages, and two agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
+//! two languages, and three agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
 
-use std::{fs, path::PathBuf, thread, time::Duration};
+use std::{ffi::OsStr, fs, path::PathBuf, thread, time::Duration};
 
 use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step};
 use serde_json::{Value, json};
@@ -23,8 +23,9 @@ fn with_settings(model: &ScriptedModel, more: &str) -> Host {
     let url = format!("http://127.0.0.1:{}", model.port);
     let service =
         |name: &str| format!("[services.{name}]\npreset = \"{name}\"\nurl = \"{url}\"\ncredential = \"{KEY}\"\n");
-    let host = Host::with(&Servers::demo()).settings(&(service("anthropic") + &service("openai") + more));
-    host.option("--service").option("anthropic").option("--service").option("openai")
+    let names = ["anthropic", "openai", "gemini"];
+    let host = Host::with(&Servers::demo()).settings(&(names.map(service).concat() + more));
+    names.iter().fold(host, |host, name| host.option("--service").option(name))
 }
 
 /// A program of `scripts/servers`, as it is without links, and a host that shows it.
@@ -45,7 +46,8 @@ fn is_recorded(host: &Host, model: &ScriptedModel, ran: &Ran) {
     assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{ran:?}");
     let record = host.record();
     let used: Vec<&Value> = record.iter().filter(|line| line["tokens_in"] == 11).collect();
-    let asked = heard.iter().filter(|one| !one.line.contains("models") && !one.line.contains("count_tokens")).count();
+    let counts = |line: &str| line.contains("count_tokens") || line.contains(":countTokens");
+    let asked = heard.iter().filter(|one| !one.line.contains("/v1/models") && !counts(&one.line)).count();
     assert_eq!(used.len(), asked, "{record:?}");
     // Codex leaves with the last event, before the end of the answer.
     let left = |line: &Value| line["detail"].as_str().is_some_and(|why| why.starts_with("its client left"));
@@ -188,6 +190,20 @@ fn codex_with(host: Host, codex: &Real, task: &str) -> (Host, Running) {
     (host, running)
 }
 
+/// Gemini CLI, which takes its settings from a file, as its recipe has it.
+fn gemini_with(host: Host, (gemini, node): (&Real, &Real), task: &str) -> (Host, Running) {
+    let settings = host.footbridge(&["agent-config", "gemini"].map(OsStr::new)).output().unwrap();
+    assert!(settings.status.success(), "{settings:?}");
+    fs::write(host.work().join("gemini.json"), settings.stdout).unwrap();
+    let (host, gemini) = showing(host, gemini, 4);
+    let (host, node) = showing(host, node, 1);
+    let prepare = "mkdir -p ~/.gemini && cp gemini.json ~/.gemini/settings.json && exec \"$@\"";
+    let words = ["--skip-trust", "--yolo", "-p", task];
+    let program = ["sh", "-c", prepare, "sh", node.to_str().unwrap(), gemini.to_str().unwrap()];
+    let running = host.starts(&[&program, &words[..]].concat());
+    (host, running)
+}
+
 /// A person allows the note that an agent wants to add, and the agent goes on with it.
 fn is_allowed((host, mut running): (Host, Running), model: &ScriptedModel) {
     // Codex reads its standard input first.
@@ -259,6 +275,37 @@ fn codex_carries_out_a_task() {
         Step::Say("the task is done".to_owned()),
     ]);
     let (host, running) = codex_with(beside(&model), &codex, TASK);
+    let ran = running.ends();
+    assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
+    let results = results(&model);
+    assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");
+    is_recorded(&host, &model, &ran);
+}
+
+/// Gemini CLI and the node that runs it.
+fn gemini(test: &str) -> Option<(Real, Real)> {
+    Some((Real::server(test, "gemini.js")?, Real::server(test, "node")?))
+}
+
+#[test]
+fn gemini_cli_waits_until_a_person_allows_its_call() {
+    let Some((gemini, node)) = gemini("gemini_cli_waits_until_a_person_allows_its_call") else { return };
+    let model = ScriptedModel::start(vec![
+        Step::Tool("add_note".to_owned(), json!({"text": "one"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    is_allowed(gemini_with(asking_beside(&model), (&gemini, &node), "Note: one"), &model);
+}
+
+#[test]
+fn gemini_cli_carries_out_a_task() {
+    let Some((gemini, node)) = gemini("gemini_cli_carries_out_a_task") else { return };
+    let model = ScriptedModel::start(vec![
+        command(),
+        Step::Tool("get_weather".to_owned(), json!({"city": "Zurich"})),
+        Step::Say("the task is done".to_owned()),
+    ]);
+    let (host, running) = gemini_with(beside(&model), (&gemini, &node), TASK);
     let ran = running.ends();
     assert!(ran.status == 0 && ran.stdout.contains("the task is done"), "{ran:?} {:?}", model.heard());
     let results = results(&model);

@@ -1,4 +1,4 @@
-//! A model that says what a test has written down: three wire formats, whole or as events, with uses of tools.
+//! A model that says what a test has written down: four wire formats, whole or as events, with uses of tools.
 //!
 //! It listens on loopback without TLS, as services may. Which step of its script comes next is told by how many uses of
 //! tools the request holds already; what offers none of the tools that a step needs is answered with a word. So it needs
@@ -49,6 +49,7 @@ enum Wire {
     Messages,
     Responses,
     Chat,
+    Generate,
 }
 
 /// What is answered: a use of a tool, or words.
@@ -65,7 +66,7 @@ struct ToolName {
 }
 
 /// Names of tools that run a command, by agent.
-const SHELLS: [&str; 5] = ["Bash", "exec_command", "shell_command", "shell", "bash"];
+const SHELLS: [&str; 6] = ["Bash", "exec_command", "shell_command", "shell", "bash", "run_shell_command"];
 
 impl ScriptedModel {
     /// Starts it with this script.
@@ -140,10 +141,8 @@ fn answer(to: &mut TcpStream, heard: &Heard, script: &[Step]) -> std::io::Result
         _ if path.ends_with("/models") => {
             return whole(to, 200, &json!({"object": "list", "data": [], "models": [], "has_more": false}));
         }
-        _ if path.ends_with(":generateContent") => return whole(to, 200, &generated(script)),
-        _ if path.ends_with(":streamGenerateContent") => {
-            return streamed(to, &[format!("data: {}\r\n\r\n", generated(script))]);
-        }
+        _ if path.ends_with(":countTokens") => return whole(to, 200, &json!({"totalTokens": 10})),
+        _ if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") => Wire::Generate,
         _ if path.ends_with("/messages") => Wire::Messages,
         _ if path.ends_with("/responses") => Wire::Responses,
         _ if path.ends_with("/chat/completions") => Wire::Chat,
@@ -152,13 +151,14 @@ fn answer(to: &mut TcpStream, heard: &Heard, script: &[Step]) -> std::io::Result
             return whole(to, 404, &json!({"type": "error", "error": error}));
         }
     };
-    let act = act(wire, &heard.body, script);
+    let act = shaped(&heard.body).map_or_else(|| act(wire, &heard.body, script), Act::Say);
     let model = heard.body["model"].as_str().unwrap_or("scripted").to_owned();
-    if heard.body["stream"] == true {
+    if heard.body["stream"] == true || path.ends_with(":streamGenerateContent") {
         let events = match wire {
             Wire::Messages => messages_events(&act, &model),
             Wire::Responses => responses_events(&act, &model),
             Wire::Chat => chat_events(&act, &model),
+            Wire::Generate => vec![format!("data: {}\r\n\r\n", generated(&act, &model))],
         };
         return streamed(to, &events);
     }
@@ -166,16 +166,9 @@ fn answer(to: &mut TcpStream, heard: &Heard, script: &[Step]) -> std::io::Result
         Wire::Messages => message(&act, &model),
         Wire::Responses => response(&act, &model),
         Wire::Chat => completion(&act, &model),
+        Wire::Generate => generated(&act, &model),
     };
     whole(to, 200, &value)
-}
-
-/// The first words of a script, as Google's API says them.
-fn generated(script: &[Step]) -> Value {
-    let words = script.iter().find_map(|step| if let Step::Say(text) = step { Some(text.clone()) } else { None });
-    let content = json!({"role": "model", "parts": [{"text": words.unwrap_or_default()}]});
-    json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": "m",
-        "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}})
 }
 
 fn whole(to: &mut TcpStream, status: u16, value: &Value) -> std::io::Result<()> {
@@ -222,6 +215,28 @@ fn act(wire: Wire, body: &Value, script: &[Step]) -> Act {
     }
 }
 
+/// What fits the schema that an answer is to have: Gemini CLI lets a model choose the model.
+fn shaped(body: &Value) -> Option<String> {
+    let config = &body["generationConfig"];
+    let schema = ["responseJsonSchema", "responseSchema"].into_iter().find_map(|name| config.get(name))?;
+    Some(fitting(schema).to_string())
+}
+
+fn fitting(schema: &Value) -> Value {
+    let kind = schema["type"].as_str().unwrap_or("object").to_ascii_lowercase();
+    match (schema["enum"].get(0), kind.as_str()) {
+        (Some(first), _) => first.clone(),
+        (None, "object") => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            properties.map(|(name, of)| (name.clone(), fitting(of))).collect()
+        }
+        (None, "array") => json!([]),
+        (None, "boolean") => json!(false),
+        (None, "integer" | "number") => json!(1),
+        (None, _) => json!("as the script says"),
+    }
+}
+
 fn shell_input(name: &str, command: &str) -> Value {
     match name {
         "exec_command" => json!({"cmd": command}),
@@ -234,6 +249,9 @@ fn shell_input(name: &str, command: &str) -> Value {
 fn offered(body: &Value) -> Vec<ToolName> {
     let mut all = Vec::new();
     for tool in body["tools"].as_array().into_iter().flatten() {
+        for inner in tool["functionDeclarations"].as_array().into_iter().flatten() {
+            all.push(ToolName { name: inner["name"].as_str().unwrap_or_default().to_owned(), namespace: None });
+        }
         let name = tool["name"].as_str().or_else(|| tool["function"]["name"].as_str()).unwrap_or_default();
         for inner in tool["tools"].as_array().into_iter().flatten() {
             let inner = inner["name"].as_str().unwrap_or_default().to_owned();
@@ -254,6 +272,10 @@ fn uses(wire: Wire, body: &Value) -> usize {
         }
         Wire::Responses => each(&body["input"]).iter().filter(|item| item["type"] == "function_call").count(),
         Wire::Chat => each(&body["messages"]).iter().map(|message| each(&message["tool_calls"]).len()).sum(),
+        Wire::Generate => {
+            let parts = each(&body["contents"]).into_iter().flat_map(|content| each(&content["parts"]));
+            parts.filter(|part| part["functionCall"].is_object()).count()
+        }
     }
 }
 
@@ -397,4 +419,15 @@ fn chat_events(act: &Act, model: &str) -> Vec<String> {
     let mut events: Vec<String> = all.iter().map(|value| format!("data: {value}\n\n")).collect();
     events.push("data: [DONE]\n\n".to_owned());
     events
+}
+
+/// Google's format has no ids of calls, and its events are whole answers.
+fn generated(act: &Act, model: &str) -> Value {
+    let part = match act {
+        Act::Use { tool, input, .. } => json!({"functionCall": {"name": tool.name, "args": input}}),
+        Act::Say(text) => json!({"text": text}),
+    };
+    let content = json!({"role": "model", "parts": [part]});
+    json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": model,
+        "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}})
 }

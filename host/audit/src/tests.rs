@@ -4,3 +4,4 @@ mod chain;
 mod fields;
 mod heads;
 mod shared;
+mod writer;

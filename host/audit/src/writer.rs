@@ -15,6 +15,7 @@
 //! - An intent whose caller stopped waiting before it was durable is followed by a `not_sent` outcome.
 //! - An outcome that cannot be written, or synced, is kept and tried again by the thread until it is; meanwhile every
 //!   intent fails.
+//! - Where the thread itself ends by an error, nothing is admitted any more.
 //! - A file that is full is followed by the next one; where that cannot be begun, it grows on.
 //! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted in an error
 //!   log.
@@ -85,6 +86,7 @@ impl Writer {
         });
         let (theirs, thread_start) = (Arc::clone(&writing), recorder.thread_start);
         let run = move || {
+            let _gone = WhenGone(&theirs.queue);
             thread_start();
             theirs.run();
         };
@@ -107,6 +109,21 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+/// Where the thread ends by an error in it, nothing is admitted any more: what it had is written by nobody.
+struct WhenGone<'q>(&'q Queue);
+
+impl Drop for WhenGone<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            tracing::error!("the thread that writes the record panicked; no call is admitted any more");
+            let mut state = self.0.lock();
+            state.stuck = true;
+            state.failure = Some("the thread that writes it ended by an error of footbridge; start it anew".to_owned());
+            state.refusable.clear();
+        }
     }
 }
 

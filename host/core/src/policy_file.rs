@@ -153,7 +153,7 @@ impl Reader<'_> {
     fn table(&self, written: Value) -> Result<Table, Vec<Mistake>> {
         match written {
             Value::Table(table) => Ok(table),
-            other => Err(vec![self.wrong(format!("it is a {}, and must be a table", other.type_str()))]),
+            other => Err(vec![self.wrong(format!("it has the type {}, and must be a table", other.type_str()))]),
         }
     }
 
@@ -304,7 +304,7 @@ impl Reader<'_> {
 
     fn globs(&self, patterns: &[String], of: Of) -> Result<Vec<Glob>, Vec<Mistake>> {
         let one = |pattern: &String| {
-            let pattern = if of == Of::Text { pattern.clone() } else { checked_path(pattern)? };
+            let pattern = if of == Of::Text { pattern.clone() } else { checked_path(pattern, of)? };
             Glob::new(&pattern, of)
         };
         let (good, bad): (Vec<_>, Vec<_>) = patterns.iter().map(one).partition(Result::is_ok);
@@ -346,19 +346,26 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A pattern of paths or URIs that something can match: what it is held against has no `.`, `..` and last slash, and a
-/// URI's scheme and host are in small letters.
-fn checked_path(pattern: &str) -> Result<String, BadGlob> {
-    let never = |why: &str| Err(BadGlob::Syntax(pattern.to_owned(), format!("it never matches, since {why}")));
+/// URI's scheme and host are in small letters. How a path begins tells whether it can be compared at all.
+fn checked_path(pattern: &str, of: Of) -> Result<String, BadGlob> {
+    let bad = |why: String| Err(BadGlob::Syntax(pattern.to_owned(), why));
+    let never = |why: &str| bad(format!("it never matches, since {why}"));
     if pattern.split('/').any(|part| part == "." || part == "..") {
         return never("paths and URIs with \".\" and \"..\" match no pattern");
     }
-    let lowered = crate::gate::with_lower_authority(pattern);
-    match lowered.strip_prefix('/') {
-        Some(rest) if rest.ends_with('/') || rest.contains("//") => {
-            never("a path is compared without doubled and last slashes")
-        }
-        _ => Ok(lowered),
+    if of == Of::Path && pattern.starts_with(['{', '\\']) {
+        return bad("a path's pattern begins with what stands for itself, or * or **: write a list".to_owned());
     }
+    let lowered = crate::gate::with_lower_authority(pattern);
+    let path = if of == Of::Path { Some(lowered.as_str()) } else { lowered.strip_prefix('/') };
+    let last = |path: &str| match path.strip_suffix('}').and_then(|path| path.rsplit_once('{')) {
+        Some((_, each)) => each.split(',').any(|one| one.ends_with('/')),
+        None => path.len() > 1 && path.ends_with('/'),
+    };
+    if path.is_some_and(|path| path.contains("//") || last(path)) {
+        return never("a path is compared without doubled and last slashes");
+    }
+    Ok(lowered)
 }
 
 #[cfg(test)]

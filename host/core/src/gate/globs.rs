@@ -1,8 +1,9 @@
 //! Patterns of names, paths and URIs. Case counts.
 //!
-//! `*` alone is everything. In names and other texts `*` stands for any characters. In paths and URIs it ends at a `/`
-//! and `**` does not; `a/**` is `a` and all below it. `?` and `[...]` stand for one ASCII character; paths and URIs
-//! have no `[...]`, since it could stand for a `/`.
+//! `*` alone is everything. In names and other texts `*` stands for any characters. In paths and URIs it ends at a `/`,
+//! and `**` stands for any folders, none too: `a/**` is `a` and all below it. It is refused where it is not between
+//! slashes, since there it would be no more than `*`. `?` and `[...]` stand for one ASCII character; paths and URIs have
+//! no `[...]`, since it could stand for a `/`.
 
 use std::fmt;
 
@@ -60,6 +61,12 @@ pub enum BadGlob {
     /// A class in a path.
     #[error("\"{0}\": paths and URIs have no [...], which could stand for a \"/\": write {{a,b}}, or \\[ for itself")]
     Class(String),
+    /// Two stars that are no folders.
+    #[error(
+        "\"{0}\": in paths and URIs ** stands for whole folders, so it is between slashes and in no {{...}}: write \
+         \"/a*/**\" or \"**/*.key\", and a list of patterns in place of {{...}}"
+    )]
+    Stars(String),
     /// A class of characters that have more than one byte.
     #[error("\"{0}\": [...] takes ASCII characters only: write {{ä,ö}}")]
     NotAscii(String),
@@ -82,7 +89,7 @@ impl Glob {
                 // What is matched besides starts with less.
                 let besides = if matchers.len() > 1 { BELOW.len() } else { 0 };
                 let start = literal.min(text.len().saturating_sub(besides));
-                let end = rest.rfind(META).map_or(0, |at| rest.len() - at - 1);
+                let end = rest.rfind(META).map_or(0, |at| rest[at + 1..].trim_start_matches('/').len());
                 How::Pattern(Pattern { ends: (start, end), matchers })
             }
         };
@@ -158,6 +165,7 @@ const BELOW: &str = "/**";
 
 fn compile(text: &str, of: Of) -> Result<Vec<GlobMatcher>, BadGlob> {
     check_classes(text, of)?;
+    check_stars(text, of)?;
     let one = |text: &str| {
         let mut builder = GlobBuilder::new(text);
         builder.literal_separator(of != Of::Text).backslash_escape(true).case_insensitive(false);
@@ -183,6 +191,31 @@ fn check_classes(text: &str, of: Of) -> Result<(), BadGlob> {
             _ if inside && !c.is_ascii() => return Err(BadGlob::NotAscii(text.to_owned())),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Elsewhere than between slashes the library takes `**` for `*`, and a rule that denies would let through what is below.
+fn check_stars(text: &str, of: Of) -> Result<(), BadGlob> {
+    let (mut before, mut depth, mut rest) = (None, 0_usize, text);
+    while let Some(c) = rest.chars().next().filter(|_| of != Of::Text) {
+        let stars = rest.len() - rest.trim_start_matches('*').len();
+        let after = rest[stars..].chars().next();
+        if stars > 2 || (stars == 2 && (depth > 0 || [before, after].iter().any(|c| c.is_some_and(|c| c != '/')))) {
+            return Err(BadGlob::Stars(text.to_owned()));
+        }
+        let taken = match c {
+            '*' => stars,
+            '\\' => 1 + after.map_or(0, char::len_utf8),
+            c => c.len_utf8(),
+        };
+        depth = match c {
+            '{' => depth + 1,
+            '}' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        before = rest[..taken].chars().next_back();
+        rest = &rest[taken..];
     }
     Ok(())
 }
@@ -234,6 +267,9 @@ mod tests {
             ("/srv/*/x", vec!["/srv/a/x"], vec!["/srv/a/b/x", "/srv/x"]),
             ("/srv/**/x", vec!["/srv/x", "/srv/a/b/x"], vec!["/srvx", "/srv/ax"]),
             ("**/.ssh/**", vec!["/h/.ssh/id", "/h/.ssh", ".ssh"], vec!["/h/ssh", "/h/.sshx"]),
+            ("**/.ssh", vec!["/h/.ssh", ".ssh", "/.ssh"], vec!["/h/x.ssh", "x.ssh"]),
+            ("**/*.key", vec!["/a/b.key", "b.key", "/b.key"], vec!["/b.key/x"]),
+            ("/srv/a*/**", vec!["/srv/ab", "/srv/ab/c/d", "/srv/a"], vec!["/srv/b/a"]),
             ("/a?b", vec!["/axb"], vec!["/a/b"]),
             ("file:///srv/{a,b}/**", vec!["file:///srv/a/x", "file:///srv/b"], vec!["file:///srv/c/x"]),
             ("/**", vec!["/", "/a", "/a/b"], vec!["a"]),
@@ -251,6 +287,15 @@ mod tests {
             assert!(Glob::new(pattern, of).is_err(), "{pattern}");
         }
         assert!(matches!(Glob::new("/a[!x]b", Of::Path), Err(BadGlob::Class(_))));
+        for pattern in ["/a**", "/a/**.key", "/a**b/c", "**key", "/a/***", "/a/{b/**,c}", "{**/a,b}", "/a/{**,x}/b"] {
+            assert!(matches!(Glob::new(pattern, Of::Path), Err(BadGlob::Stars(_))), "{pattern}");
+            assert!(matches!(Glob::new(pattern, Of::Uri), Err(BadGlob::Stars(_))), "{pattern}");
+            assert!(Glob::new(pattern, Of::Text).is_ok(), "{pattern}");
+        }
+        assert!(
+            Glob::new(r"/a/\**", Of::Path).unwrap().matches("/a/*b"),
+            "one that stands for itself, and one that does not"
+        );
         assert!(Glob::new(r"http://\[::1\]/*", Of::Path).unwrap().matches("http://[::1]/x"));
     }
 

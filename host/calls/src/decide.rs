@@ -45,6 +45,12 @@ impl Verdict {
         policy.settings().reveal_rules.then(by)
     }
 
+    /// The same, without what its guest says besides the call.
+    pub(crate) fn without_meta(mut self) -> Self {
+        self.call.drop_meta();
+        self
+    }
+
     pub(crate) fn into_call(self) -> ResolvedCall {
         self.call
     }

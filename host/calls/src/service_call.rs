@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use footbridge_core::{
     digest::{Digest, digest_text},
     gate::rules::CONNECT,
@@ -38,10 +39,40 @@ pub struct HeldRequest {
     pub digest: Digest,
     /// How long it is, bytes.
     pub bytes: usize,
-    /// Its beginning as text.
-    pub head: String,
-    /// Its end as text, where the beginning is not all of it.
-    pub tail: String,
+    /// What is shown of it.
+    pub shown: ShownBody,
+}
+
+/// What is shown of a body to whoever is asked: all of a text, and of anything else no more than tells what it may be,
+/// since nobody reads the rest.
+#[derive(Debug, Clone)]
+pub enum ShownBody {
+    /// All of it.
+    Text(String),
+    /// All of it, as base64.
+    Bytes(String),
+    /// Its beginning and its end, as base64.
+    Ends(String, String),
+}
+
+/// What is shown of a body that is no text, bytes: its beginning, and its end.
+const HEAD: usize = 4096;
+const TAIL: usize = 1024;
+
+impl ShownBody {
+    /// What is shown of this.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text.to_owned()),
+            Err(_) if bytes.len() <= HEAD + TAIL => Self::Bytes(BASE64_STANDARD.encode(bytes)),
+            Err(_) => {
+                let ends = [&bytes[..HEAD], &bytes[bytes.len() - TAIL..]];
+                let [head, tail] = ends.map(|end| BASE64_STANDARD.encode(end));
+                Self::Ends(head, tail)
+            }
+        }
+    }
 }
 
 /// A request to a service as it is decided about, shown and recorded.
@@ -185,12 +216,17 @@ fn described(request: &ServiceRequest, body: Option<&HeldRequest>, is_whole: boo
 }
 
 fn body_described(body: &HeldRequest, is_whole: bool) -> Value {
-    let (digest, bytes) = (digest_text(body.digest), body.bytes);
-    match (is_whole, body.tail.is_empty()) {
-        (false, _) => json!({"bytes": bytes, "digest": digest}),
-        (true, true) => json!({"bytes": bytes, "digest": digest, "text": body.head}),
-        (true, false) => json!({"bytes": bytes, "digest": digest, "head": body.head, "tail": body.tail}),
+    let mut described = json!({"bytes": body.bytes, "digest": digest_text(body.digest)});
+    match &body.shown {
+        _ if !is_whole => {}
+        ShownBody::Text(text) => described["text"] = json!(text),
+        ShownBody::Bytes(all) => described["base64"] = json!(all),
+        ShownBody::Ends(head, tail) => {
+            (described["base64_head"], described["base64_tail"]) = (json!(head), json!(tail));
+        }
     }
+    described.sort_all_objects();
+    described
 }
 
 /// Words in the names of a query's values that say that the value is a credential.
@@ -290,11 +326,31 @@ mod tests {
     }
 
     #[test]
+    fn a_body_that_is_no_text_is_told_from_others_and_from_texts() {
+        let shown = |bytes: &[u8]| {
+            let held = HeldRequest {
+                digest: Digest::of(bytes),
+                bytes: bytes.len(),
+                shown: ShownBody::of(bytes),
+                headers: BTreeMap::new(),
+            };
+            ServiceCall::new(request(None)).holding(&held).shown().get().to_owned()
+        };
+        assert!(shown(b"\xff\xfe").starts_with(r#"{"body":{"base64":"//4=","bytes":2,"#));
+        let long = shown(&[0xff; 9000]);
+        assert!(long.starts_with(r#"{"body":{"base64_head":"////"#) && long.contains(r#","base64_tail":"////"#));
+        assert!(long.len() < 8000);
+        assert!(shown(br#"","base64_head":"x"#).contains(r#""text":"\",\"base64_head\":\"x""#), "a text cannot say so");
+    }
+
+    #[test]
     fn a_person_sees_all_of_it_and_the_record_no_body() {
-        let (head, tail) = ("be\"gin".to_owned(), "end".to_owned());
-        let body = HeldRequest { digest: Digest::of("b"), bytes: 9000, head, tail, headers: BTreeMap::new() };
+        let text = "be\"gin".repeat(2000);
+        let shown = ShownBody::of(text.as_bytes());
+        let body = HeldRequest { digest: Digest::of("b"), bytes: 9000, shown, headers: BTreeMap::new() };
         let call = ServiceCall::new(request(Some("key=k"))).holding(&body);
-        assert!(call.shown().get().contains(r#""head":"be\"gin""#) && call.shown().get().contains("key=k"));
+        assert!(call.shown().get().contains(&json!({"text": text}).to_string()[1..]), "to the last byte");
+        assert!(call.shown().get().contains("key=k"));
         assert!(!call.recorded().get().contains("gin") && !call.recorded().get().contains("key=k"));
         assert_eq!(call.name(), "POST /v1/x?key=[redacted]");
         assert_ne!(call.digest(), ServiceCall::new(request(Some("key=k"))).digest());

@@ -164,7 +164,11 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         for open in self.all() {
             let policy: Result<Arc<Policy>, _> = policies.get(open.session().spec().policy.name());
             match policy {
-                Ok(policy) => open.control().set_policy(policy),
+                Ok(policy) => {
+                    if open.control().set_policy(policy) {
+                        self.0.approvals.policy_changed(open.session());
+                    }
+                }
                 Err(_) => gone.push(open.session().name().clone()),
             }
         }

@@ -9,7 +9,7 @@ use footbridge_calls::{
     cause::Cause,
     provider::{NotSent, Outcome, Outgoing, Unanswered},
     request::OutgoingRequest,
-    service::{Forward, HeldRequest, OpenExchange},
+    service::{Forward, HeldRequest, OpenExchange, ShownBody},
 };
 use footbridge_core::{
     budget::Share,
@@ -50,8 +50,8 @@ impl Forward for Tunnels {
     }
 
     fn hold<'a>(&'a self, _: &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldRequest, Cause>> {
-        let (headers, head, tail) = (BTreeMap::new(), String::new(), String::new());
-        let nothing = HeldRequest { headers, digest: Digest::of(""), bytes: 0, head, tail };
+        let (headers, shown) = (BTreeMap::new(), ShownBody::of(b""));
+        let nothing = HeldRequest { headers, digest: Digest::of(""), bytes: 0, shown };
         Box::pin(std::future::ready(Ok(nothing)))
     }
 

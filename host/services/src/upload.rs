@@ -18,7 +18,7 @@ use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{
     cause::{BudgetOf, Cause},
-    service::HeldRequest,
+    service::{HeldRequest, ShownBody},
     session::Spending,
 };
 use footbridge_core::{
@@ -36,10 +36,6 @@ use tokio::{
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
-
-/// What is shown of a body, bytes: its beginning, and its end.
-const HEAD: usize = 4096;
-const TAIL: usize = 1024;
 
 /// The body of a request. Clones are the same one.
 #[derive(Debug, Clone)]
@@ -99,14 +95,8 @@ impl Upload {
         let Some(body) = self.unread() else { return Err(Cause::BodyBroken) };
         let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
         let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
-        let shown = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
-        let (head, tail) = if bytes.len() > HEAD + TAIL {
-            (shown(&bytes[..HEAD]), shown(&bytes[bytes.len() - TAIL..]))
-        } else {
-            (shown(&bytes), String::new())
-        };
-        let (digest, length) = (Digest::of(&bytes), bytes.len());
-        let body = HeldRequest { digest, bytes: length, head, tail, headers: BTreeMap::new() };
+        let (digest, shown) = (Digest::of(&bytes), ShownBody::of(&bytes));
+        let body = HeldRequest { digest, bytes: bytes.len(), shown, headers: BTreeMap::new() };
         self.put(Source::Whole(bytes, held));
         Ok(body)
     }

@@ -295,14 +295,21 @@ fn what_a_client_says_of_its_call_goes_to_the_server_and_its_digest_into_the_rec
     gets(&client.asks(2, "tools/call", json!({"name": "x__echo", "_meta": meta})));
     client.ends();
     gets(&guest.asks("callTool", json!({"server": "x", "tool": "echo", "_meta": meta})));
+    // What a person allows is what was shown, and nothing besides.
+    let asked = daemon.opens("asked", &["--policy", "ask"]);
+    let call = asked.starts_to_ask("callTool", json!({"server": "x", "tool": "echo", "_meta": meta}));
+    daemon.host.answers(&["allow", daemon.host.pending(1)[0]["id"].as_str().unwrap()]);
+    let told = call.answer().json();
+    assert!(told["result"]["structuredContent"].get("traceparent").is_none() && told["result"].is_object(), "{told}");
     let large = json!({"traceparent": "0".repeat(10_000)});
     let refused = guest.asks("callTool", json!({"server": "x", "tool": "echo", "_meta": large}));
     assert_eq!(refused["error"]["data"]["reason"], "bad_request", "{refused}");
     let record = daemon.host.record();
     let digested: Vec<&Value> =
         record.iter().filter(|line| line["type"] == "intent").map(|line| &line["meta"]).collect();
-    assert_eq!(digested.len(), 2);
-    assert!(digested.iter().all(|meta| meta["bytes"] == r#"{"traceparent":"00-1-2-01"}"#.len()), "{digested:?}");
+    let bytes: Vec<&Value> = digested.iter().map(|meta| &meta["bytes"]).collect();
+    let sent = json!(r#"{"traceparent":"00-1-2-01"}"#.len());
+    assert_eq!(bytes, [&sent, &sent, &Value::Null]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use footbridge_tests::{Daemon, Guest, Host, Sent, Servers};
 use nix::sys::signal::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const POLICY: &str = "[policies.notes]\nargument_bytes = 60\n[[policies.notes.rules]]\nid = \"notes\"\n\
                       tool = \"add_note\"\ndecision = \"ask\"\n[[policies.notes.rules]]\ntool = \"list_notes\"\n\
@@ -50,18 +50,39 @@ fn a_configuration_that_says_the_same_takes_nobodys_answer_away() {
 }
 
 #[test]
-fn another_policy_makes_an_answer_void() {
+fn another_policy_ends_what_was_asked_under_the_one_before() {
     let mut daemon = daemon();
     let guest = opens(&daemon);
     let (call, id) = asks(&daemon, &guest);
     let other = POLICY.replace("60", "61");
     fs::write(daemon.host.path().join("footbridge.toml"), other).unwrap();
     reloads(&mut daemon);
-    daemon.host.answers(&["allow", &id]);
     let answer = call.answer().json();
     assert_eq!(answer["error"]["data"]["reason"], "definition_changed", "{answer}");
+    let late = daemon.host.approvals(&["allow", &id]);
+    assert!(late.status != 0 && late.stderr.contains("withdrawn"), "{late:?}");
+    let ended = |line: &Value| line["state"] == "withdrawn" && line["approver"] == "footbridge (policy_changed)";
+    assert_eq!(daemon.host.record().iter().filter(|line| ended(line)).count(), 1);
     let (again, other) = asks(&daemon, &guest);
-    assert_ne!(other, id, "the grant is for a call under the old policy");
+    assert_ne!(other, id, "it is asked again under the new one");
+    drop(again);
+}
+
+#[test]
+fn what_is_remembered_does_not_outlive_its_policy() {
+    let daemon = daemon();
+    let guest = opens(&daemon);
+    let (call, id) = asks(&daemon, &guest);
+    daemon.host.answers(&["allow", "--remember", &id]);
+    assert!(call.answer().json()["result"].is_object());
+    let file = daemon.host.path().join("footbridge.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    fs::write(&file, before.replace("decision = \"ask\"", "decision = \"deny\"")).unwrap();
+    let _read = daemon.host.configuration(&["reload"]).well();
+    fs::write(&file, before).unwrap();
+    let _read = daemon.host.configuration(&["reload"]).well();
+    // Nothing was called meanwhile: it is asked about all the same.
+    let (again, _) = asks(&daemon, &guest);
     drop(again);
 }
 

@@ -15,7 +15,10 @@ use tokio::time::Instant;
 
 pub(super) use super::entry::{Asked, Change, Entry, New, Place, Turn, Waiter};
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
-use footbridge_core::limits::ApprovalLimits;
+use footbridge_core::{digest::Digest, limits::ApprovalLimits};
+
+/// Who ends what was asked under another policy, in the record.
+const POLICY_CHANGED: &str = "footbridge (policy_changed)";
 
 /// All approvals of a harness. `P` is what is shown to whoever is asked.
 #[derive(Debug)]
@@ -52,12 +55,17 @@ impl<P> Book<P> {
             // Behind the one that takes a grant, it would go on as a pending one.
             let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
             let id = *id;
-            return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
+            return if full && alone_with_a_grant && remembered.is_none() {
+                Asked::TooMany
+            } else {
+                Asked::Waiting(self.join(id))
+            };
         }
         if let Some(left) = self.past.denied(now, &new.key) {
             return Asked::Hushed(left);
         }
-        if full {
+        // What is allowed again waits for nobody.
+        if full && remembered.is_none() {
             return Asked::TooMany;
         }
         let id = new.id;
@@ -251,6 +259,19 @@ impl<P> Book<P> {
             self.end(id, state, None);
         }
         self.past.end_session(session);
+    }
+
+    /// A session has this policy now: what was asked, granted and remembered of its calls under another one is over. A
+    /// server's question is of a call that is made already.
+    pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
+        let of_another = |key: &Key| key.session == session && key.policy != policy && key.kind != ELICITATION;
+        let its = self.live.iter().filter(|(_, entry)| of_another(&entry.key));
+        let its: Vec<_> = its.map(|(id, entry)| (*id, entry.granted.is_some())).collect();
+        for (id, is_granted) in its {
+            let state = if is_granted { State::Expired } else { State::Withdrawn };
+            self.end(id, state, (!is_granted).then(|| POLICY_CHANGED.into()));
+        }
+        self.past.policy_changed(session, policy);
     }
 
     /// Everything ends.

@@ -208,6 +208,40 @@ fn what_is_remembered_is_allowed_each_time_until_something_changes() {
     assert_eq!(desk.takes(waiter, &same), None, "the definition was another meanwhile");
 }
 
+#[test]
+fn what_is_remembered_waits_for_nobody() {
+    let (mut desk, same) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&same);
+    let (id, _) = desk.looks(waiter);
+    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    desk.takes(waiter, &same).unwrap();
+    for other in 2..5 {
+        desk.waits(&key(1, other, 1));
+    }
+    assert!(matches!(desk.asks(&key(1, 5, 1)), Asked::TooMany));
+    let waiter = desk.waits(&same);
+    assert!(desk.takes(waiter, &same).is_some());
+}
+
+#[test]
+fn under_another_policy_nothing_of_the_one_before_counts() {
+    let mut desk = Desk::new();
+    let [asked, granted, remembered, of_another] = [key(1, 1, 1), key(1, 2, 1), key(1, 3, 1), key(2, 1, 1)];
+    let waiters = [&asked, &granted, &remembered, &of_another].map(|key| desk.waits(key));
+    let ids = waiters.map(|waiter| desk.looks(waiter).0);
+    desk.allows(ids[1]).unwrap();
+    desk.book.allow(desk.now, ids[2], "me".into(), true).unwrap();
+    desk.takes(waiters[2], &remembered).unwrap();
+    desk.book.policy_changed(1, Digest::of("p"));
+    assert_eq!(desk.state(1, ids[0]), Some(State::Pending), "it says the same");
+    desk.book.policy_changed(1, Digest::of("q"));
+    assert_eq!(desk.state(1, ids[0]), Some(State::Withdrawn));
+    assert_eq!(desk.state(1, ids[1]), Some(State::Expired));
+    assert_eq!(desk.state(2, ids[3]), Some(State::Pending), "of another session");
+    let waiter = desk.waits(&remembered);
+    assert_eq!(desk.takes(waiter, &remembered), None, "also where the policy is what it was");
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Ask(u64, u8, u8),

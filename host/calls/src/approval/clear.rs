@@ -29,9 +29,9 @@ pub(crate) struct Approved {
 }
 
 impl Cleared {
-    /// A call whose grant is used up, durably.
+    /// A call whose grant is used up, durably. Nothing goes with it that the person was not shown.
     pub(super) fn by(verdict: Verdict, approved: Approved) -> Self {
-        Self { verdict, approval: Some(approved) }
+        Self { verdict: verdict.without_meta(), approval: Some(approved) }
     }
 
     /// What was decided.

@@ -179,6 +179,12 @@ impl Approvals {
         self.with(|book, _| book.end_session(session.serial()));
     }
 
+    /// What was asked, granted and remembered of a session under another policy than its own counts no more.
+    pub(crate) fn policy_changed(&self, session: &Session) {
+        let policy = session.rules().policy().revision();
+        self.with(|book, _| book.policy_changed(session.serial(), policy));
+    }
+
     /// Ends all, and waits for approvers.
     pub async fn stop(&self) {
         self.0.over.cancel();

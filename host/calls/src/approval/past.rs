@@ -87,6 +87,11 @@ impl Past {
         self.remembered.iter().find(|(known, _)| known == key).map(|(_, by)| Arc::clone(by))
     }
 
+    /// Forgets what a session was allowed again under another policy than this.
+    pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
+        self.remembered.retain(|(key, _)| key.session != session || key.policy == policy);
+    }
+
     /// Forgets denials that hold no more.
     pub(super) fn sweep(&mut self, now: Instant) {
         for session in self.of.values_mut() {

@@ -160,8 +160,12 @@ impl Waiting {
     }
 
     fn ended(self, id: ApprovalId, state: State) -> NotCleared {
-        let denied = state == State::Denied;
-        self.refuse(id, if denied { Cause::DeniedByPerson } else { Cause::ApprovalExpired })
+        let cause = match state {
+            State::Denied => Cause::DeniedByPerson,
+            State::Withdrawn if !self.policy_is_current() => Cause::ChangedWhileAsked,
+            _ => Cause::ApprovalExpired,
+        };
+        self.refuse(id, cause)
     }
 
     fn promised(self, id: ApprovalId, until: Instant) -> NotCleared {

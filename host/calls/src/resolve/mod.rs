@@ -81,6 +81,10 @@ impl ResolvedCall {
         self.meta.as_ref()
     }
 
+    pub(crate) fn drop_meta(&mut self) {
+        self.meta = None;
+    }
+
     /// Bytes of its guest's that leave with it.
     #[must_use]
     pub(crate) fn leaving_bytes(&self) -> usize {

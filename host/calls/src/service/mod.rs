@@ -8,6 +8,6 @@
 mod exchange;
 mod forward;
 
-pub use crate::service_call::{HeldRequest, ServiceCall, ServiceRequest};
+pub use crate::service_call::{HeldRequest, ServiceCall, ServiceRequest, ShownBody};
 pub use exchange::OpenExchange;
 pub use forward::{Forward, Forwarded, Waiter, WholeRequest};

@@ -46,13 +46,14 @@ impl SessionControl {
     }
 
     /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
-    /// looked up and what was allowed stay so.
-    pub(crate) fn set_policy(&self, policy: Arc<Policy>) {
+    /// looked up and what was allowed stay so. Whether it changed anything.
+    pub(crate) fn set_policy(&self, policy: Arc<Policy>) -> bool {
         let session = &self.session;
         if session.rules().policy().revision() == policy.revision() {
-            return;
+            return false;
         }
         let rules = Arc::new(SessionRules::new(policy, &session.spec.labels));
         *session.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
+        true
     }
 }

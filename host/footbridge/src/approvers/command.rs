@@ -54,6 +54,8 @@ pub(super) enum NoAnswer {
     Lost(#[from] LostKeeper),
     #[error("it ended with status {0}")]
     Failed(i32),
+    #[error("its answer is longer than {MAX_ANSWER} bytes")]
+    TooLong,
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
 }
@@ -104,11 +106,15 @@ async fn converse(kept: &mut Kept, question: &str) -> Result<ApproverAnswer, NoA
         let _ = stdin.write_all(question.as_bytes()).await;
         let _ = stdin.write_all(b"\n").await;
         drop(stdin);
+        Ok(())
     };
-    let mut printed = Vec::new();
-    let mut limited = stdout.take(MAX_ANSWER as u64);
-    let ((), read) = tokio::join!(tell, limited.read_to_end(&mut printed));
-    read?;
+    let hear = async {
+        let mut printed = Vec::new();
+        stdout.take(MAX_ANSWER as u64 + 1).read_to_end(&mut printed).await?;
+        if printed.len() > MAX_ANSWER { Err(NoAnswer::TooLong) } else { Ok(printed) }
+    };
+    // One whose answer is too long may read nothing either: it is not told the rest.
+    let ((), printed) = tokio::try_join!(tell, hear)?;
     match kept.wait().await? {
         ProgramEnd::Exited(0) => Ok(decision::read(&printed)?),
         other => Err(NoAnswer::Failed(other.code())),

@@ -41,6 +41,10 @@ enum Decision {
 
 /// Reads it.
 pub(super) fn read(answered: &[u8]) -> Result<ApproverAnswer, Unreadable> {
+    // What is made for a program by a macro takes a list of its values for an object, too.
+    if !answered.trim_ascii_start().starts_with(b"{") {
+        return Err(Unreadable);
+    }
     let read: Written = serde_json::from_slice(answered).map_err(|_| Unreadable)?;
     let answer = match (read.decision, read.content) {
         (Decision::Allow, None) => Answer::Allow { remember: false },
@@ -85,6 +89,8 @@ mod tests {
             r#"{"decision":"ALLOW"}"#,
             r#"{"decision":"allow"}{"decision":"deny"}"#,
             r#"{"decision":"deny","decision":"allow"}"#,
+            r#"["allow"]"#,
+            r#"["allow",null,"zoe"]"#,
         ] {
             assert_eq!(read(other.as_bytes()), Err(Unreadable), "{other}");
         }

@@ -17,12 +17,13 @@ use footbridge_mcp::{
 };
 
 /// Headers that are set here and nowhere else.
-const OURS: [&str; 4] = ["accept", "content-type", "content-length", "host"];
+const OURS: [&str; 5] = ["accept", "connection", "content-type", "content-length", "host"];
 
 /// How long a connection may take; the answer has its own time.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// An address that is asked. Clones share its connections.
+/// An address that is asked, over a connection of its own for each question: what one sends beyond its answer is an answer
+/// to nothing.
 #[derive(Clone)]
 pub struct Webhook {
     spec: HttpSpec,
@@ -100,6 +101,7 @@ async fn converse(webhook: &Webhook, question: String) -> Result<ApproverAnswer,
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(header::ACCEPT, json.clone());
     request.headers_mut().insert(header::CONTENT_TYPE, json);
+    request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     let mut response = webhook.web.send(request).await?;
     match response.status() {
         StatusCode::NOT_MODIFIED => return Err(NoAnswer::Status(304)),
@@ -196,6 +198,28 @@ mod tests {
             assert!(said.contains(why), "{why}: {said}");
             assert!(!said.contains("hidden") && !said.contains("s3cret"), "{said}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_comes_behind_an_answer_answers_no_other_question() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let answers = async {
+            let (mut first, _) = listener.accept().await.unwrap();
+            heard(&mut first).await;
+            first.write_all(&ok(r#"{"decision":"allow"}"#).repeat(3)).await.unwrap();
+            // The first connection stays open, and is not the one that the second question comes by.
+            let (mut second, _) = listener.accept().await.unwrap();
+            heard(&mut second).await;
+            second.write_all(&ok(r#"{"decision":"deny"}"#)).await.unwrap();
+        };
+        let webhook = webhook(&url, Duration::from_secs(20));
+        let asks = async {
+            let first = ask(&webhook, "{\"asked\":1}".to_owned()).await.unwrap().answer;
+            (first, ask(&webhook, "{\"asked\":1}".to_owned()).await.unwrap().answer)
+        };
+        let (answered, ()) = tokio::join!(asks, answers);
+        assert_eq!(answered, (Answer::Allow { remember: false }, Answer::Deny));
     }
 
     #[tokio::test]

@@ -205,7 +205,12 @@ impl Prompt {
             left => {
                 self.pages.turn_to_unseen();
                 let left = left.unwrap_or_default();
-                self.note = format!("not allowed yet: of {left} of its pages, this is the first that was not shown");
+                self.note = match left {
+                    1 => "not allowed yet: this page of it was not shown".to_owned(),
+                    left => {
+                        format!("not allowed yet: {left} of its pages were not shown, and this is the first of them")
+                    }
+                };
                 Step::Nothing
             }
         }

@@ -131,6 +131,9 @@ fn fit(mut lines: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
     lines
 }
 
+/// How a request begins whose body is shown in part; no text that a guest writes can.
+const PART_OF_BODY: &str = r#"{"body":{"base64_head":"#;
+
 /// What is said of a call: what to beware of in it, what its tool does, and what that has for effects.
 fn said(one: &ApprovalInfo, arguments: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
@@ -138,6 +141,9 @@ fn said(one: &ApprovalInfo, arguments: Option<&str>) -> Vec<String> {
     let texts = [&*one.server, &one.name, arguments.unwrap_or(&one.head), &one.tail];
     let marks = texts.into_iter().map(Marks::of).fold(question, Marks::and);
     lines.extend(marks.warning().map(|warning| line("beware", &warning)));
+    if one.head.starts_with(PART_OF_BODY) {
+        lines.push(line("beware", "the body is no text: nothing between its beginning and its end is shown"));
+    }
     lines.extend(one.description.iter().map(|text| line("says", &format!("\"{}\"", words(text)))));
     let by = match one.effects_by.as_deref() {
         Some("operator") => " (as footbridge.toml says)",
@@ -159,6 +165,8 @@ fn named(kind: &str) -> &'static str {
         "resource" => "resource",
         "prompt" => "prompt",
         "completion" => "completion",
+        "http" => "request",
+        "tunnel" => "tunnel",
         _ => "tool",
     }
 }

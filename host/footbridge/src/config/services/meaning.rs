@@ -109,7 +109,7 @@ impl Meaning<'_> {
     pub(super) fn read<T: DeserializeOwned>(&mut self, keys: &[&str], written: &Value) -> Option<T> {
         let at: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
         let Value::Table(table) = written else {
-            let what = format!("it is a {}, and must be a table", written.type_str());
+            let what = format!("it has the type {}, and must be a table", written.type_str());
             self.mistakes.push(self.file.mistake(&at, what));
             return None;
         };

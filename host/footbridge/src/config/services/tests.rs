@@ -208,7 +208,7 @@ fn every_mistake_is_named_with_its_place() {
             "services.a.proxy: an origin without TLS",
         ),
         ("[tunnels]\nproxy = \"https://p.test\"", "tunnels.proxy: not an http: address"),
-        ("services.a = 5", "services.a: it is a integer, and must be a table"),
+        ("services.a = 5", "services.a: it has the type integer, and must be a table"),
         ("[services.a]\nurll = \"https://a.test\"", "did you mean \"url\"?"),
         ("[services.a]\nurl = \"https://a.test\"\nca_file = \"/none.pem\"", "services.a.ca_file: /none.pem"),
     ] {

@@ -96,6 +96,13 @@ fn arguments(request: &OutgoingRequest) -> &str {
     request.arguments().map_or(request.subject(), RawValue::get)
 }
 
+/// What a question about this holds in memory, bytes: what is shown and, of a request to a service, what that is a copy of.
+/// The arguments of other calls count where they were read.
+pub(super) fn held_bytes(request: &OutgoingRequest) -> usize {
+    let copies = if matches!(request, OutgoingRequest::Service(_)) { 2 } else { 1 };
+    copies * arguments(request).len()
+}
+
 /// The beginning of a description; none where nothing is said.
 fn shortened(description: &str) -> Option<String> {
     let said = (description != wire::NO_DESCRIPTION).then(|| description.trim())?;

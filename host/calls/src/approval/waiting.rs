@@ -195,7 +195,7 @@ impl Approvals {
             return refuse(verdict, Cause::BudgetSpent(budget));
         }
         let key = Key::of(&verdict);
-        let bytes = verdict.call().arguments().1;
+        let bytes = view::held_bytes(verdict.call().request());
         let (Ok(held), Ok(spare)) = (verdict.call().principal().session().bytes().take(bytes), ApprovalId::new())
         else {
             return refuse(verdict, Cause::BytesHeld);

@@ -1,5 +1,6 @@
 //! One field of a server's question: what it takes, and whether it looks like a secret.
 
+use footbridge_proto::json::measured;
 use serde_json::{Map, Value};
 
 use crate::approval::FieldInfo;
@@ -48,6 +49,8 @@ pub(super) enum BadValue {
     Several,
     #[error("{0:?} is no number")]
     NotANumber(String),
+    #[error("the number {0} would not keep its value: an integer has 64 bits, and others the digits of a double")]
+    Inexact(String),
     #[error("it is true or false")]
     NotABoolean,
     #[error("{0:?} is no {1}")]
@@ -107,9 +110,15 @@ impl Field {
             return Ok(texts.iter().copied().map(Value::from).collect());
         }
         let [text] = texts else { return Err(BadValue::Several) };
-        let number = || serde_json::from_str::<serde_json::Number>(text).map(Value::from);
         match self.kind {
-            Kind::Number | Kind::Integer => number().map_err(|_| BadValue::NotANumber((*text).to_owned())),
+            Kind::Number | Kind::Integer => {
+                let number = serde_json::from_str::<serde_json::Number>(text);
+                let number = number.map_err(|_| BadValue::NotANumber((*text).to_owned()))?;
+                if measured(text).inexact.is_some() {
+                    return Err(BadValue::Inexact((*text).to_owned()));
+                }
+                Ok(number.into())
+            }
             Kind::Boolean => text.parse::<bool>().map(Value::from).map_err(|_| BadValue::NotABoolean),
             Kind::Text(_) | Kind::One(_) | Kind::Many(_) => Ok(Value::from(*text)),
         }

@@ -62,6 +62,7 @@ fn what_does_not_fit_is_named() {
         (&[("name", "Jo"), ("age", "7")], "does not fit"),
         (&[("name", "Jo"), ("age", "1.5")], "does not fit"),
         (&[("name", "Jo"), ("age", "old")], "no number"),
+        (&[("name", "Jo"), ("age", "99999999999999999999")], "would not keep its value"),
         (&[("name", "Jo"), ("agree", "yes")], "true or false"),
         (&[("name", "Jo"), ("mail", "nobody")], "no email"),
         (&[("name", "Jo"), ("day", "22.11.2026")], "no date"),

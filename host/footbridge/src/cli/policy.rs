@@ -4,7 +4,7 @@
 
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use clap::{Args, Subcommand};
 
@@ -223,8 +223,9 @@ impl Asked {
             .map_err(|bad| NoSuchCall(format!("the arguments cannot be read: {bad}")))?;
         let tested = tested(rules, server.clone(), tool, depth, text.trim()).map_err(|error| {
             let error = error_of(&error.into());
-            let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")).map(ToString::to_string);
-            NoSuchCall(format!("{} {}", error.message, violations.unwrap_or_default()))
+            let violations = error.data.as_ref().and_then(|data| data.get("validationErrors")?.as_array());
+            let violations = violations.filter(|all| !all.is_empty()).cloned().map(Value::from);
+            NoSuchCall(violations.map_or_else(|| error.message.clone(), |all| format!("{} {all}", error.message)))
         })?;
         let folders = Folders::of_this_user()?;
         let pins = KnownPins::read(store, &folders.state, Some(&self.server)).await?;

@@ -142,7 +142,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         }
         ApprovalsCommand::Watch { json: true } => watch::print(runtime),
         ApprovalsCommand::Watch { json: false } => {
-            if !is_on_a_terminal() {
+            if !is_on_a_terminal() || !window::draws() {
                 return Err(NoTerminal.into());
             }
             watch::on_terminal(runtime)
@@ -191,13 +191,17 @@ fn object(text: String) -> anyhow::Result<serde_json::Value> {
         BadTypedArguments::NotAnObject(bad) => anyhow::anyhow!("--content: {bad}"),
         other => other.into(),
     })?;
+    // Of two members of one name the first would be lost.
+    footbridge_proto::json::check(raw.get().as_bytes(), footbridge_proto::json::MAX_BODY_DEPTH)
+        .map_err(|bad| anyhow::anyhow!("--content: {bad}"))?;
     Ok(serde_json::from_str(raw.get())?)
 }
 
 /// Nobody could answer.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "approvals are answered on a terminal: use \"approvals watch --json\" and \"approvals allow\" or \"deny\" without one"
+    "approvals are answered on a terminal that can be drawn on (TERM is not dumb): use \"approvals watch --json\" and \
+     \"approvals allow\" or \"deny\" without one"
 )]
 struct NoTerminal;
 

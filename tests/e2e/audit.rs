@@ -123,6 +123,18 @@ fn a_rollback_of_everything_at_once_shows_against_a_head_kept_elsewhere() {
 }
 
 #[test]
+fn a_key_that_is_named_is_the_only_one_that_counts() {
+    let (host, other) = (host(), host());
+    let key_of = |host: &Host| host.record()[0]["head_key"].as_str().unwrap().to_owned();
+    assert_eq!(audit(&host, &["verify", "--key", &key_of(&host)]).status, 0);
+    let forged = audit(&host, &["verify", "--key", &key_of(&other)]);
+    assert!(forged.status == 1 && forged.stdout.contains(": forged: "), "{forged:?}");
+    let head = fs::read_to_string(other.state().join("audit/heads.jsonl")).unwrap();
+    let strange = audit(&host, &["verify", "--head", head.lines().next().unwrap()]);
+    assert!(strange.status == 1 && strange.stdout.contains("signed with another key, ed25519:"), "{strange:?}");
+}
+
+#[test]
 fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
     let host = host().settings("[audit]\nfile_bytes = \"2 KiB\"\n");
     let all = audit(&host, &["tail"]).well();

@@ -11,8 +11,8 @@ use super::super::head::{HEADS, HeadKey, SignedHead};
 /// Heads from outside the chains: of the file beside them, of the store, and given by hand.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHeads {
-    /// Public keys that may sign. Empty means that none is known here.
-    pub keys: Vec<String>,
+    /// Public keys whose signatures count. Empty means that none is known here.
+    keys: Vec<String>,
     /// By chain.
     heads: HashMap<String, Vec<SignedHead>>,
     /// Lines of the file of heads that cannot be used, and why.
@@ -51,15 +51,32 @@ pub fn parse_heads(text: &str) -> Result<Vec<SignedHead>, NoHead> {
 }
 
 impl KnownHeads {
-    /// What an audit folder knows: its key, and its file of heads.
+    /// What an audit folder knows, and heads that were kept elsewhere. The signatures of `keys` count alone; where none
+    /// is named, those of the folder's own key; where there is none either, those of whoever signed what was kept.
     ///
     /// # Errors
     /// When the file of heads is there and cannot be read.
-    pub fn of(audit: &Path) -> io::Result<Self> {
-        let mut known = Self::default();
-        match HeadKey::read(audit) {
-            Ok(key) => known.keys.extend(key.map(|key| key.public().to_owned())),
-            Err(error) => known.no_key = Some(error.to_string()),
+    pub fn of(audit: &Path, keys: &[String], kept: Vec<SignedHead>) -> io::Result<Self> {
+        let mut known = Self { keys: keys.to_vec(), ..Self::default() };
+        if known.keys.is_empty() {
+            // Whoever changed the folder may have replaced its key: it says nothing beside keys that were named.
+            match HeadKey::read(audit) {
+                Ok(key) => known.keys.extend(key.map(|key| key.public().to_owned())),
+                Err(error) => known.no_key = Some(error.to_string()),
+            }
+        }
+        if known.keys.is_empty() {
+            known.keys.extend(kept.iter().map(|head| head.key.clone()));
+        }
+        for head in kept {
+            if !known.is_trusted(&head.key) {
+                let SignedHead { chain, seq, key, .. } = &head;
+                known.bad.push(format!(
+                    "the head that was kept of the chain {chain}, record {seq}, is signed with another key, {key}: the \
+                     key in the audit folder was replaced, or --key is another"
+                ));
+            }
+            known.add(head);
         }
         let path = audit.join(HEADS);
         let text = match fs::read(&path) {
@@ -94,14 +111,6 @@ impl KnownHeads {
         }
     }
 
-    /// Adds a head that was kept elsewhere; its key counts from now on.
-    pub fn trust(&mut self, head: SignedHead) {
-        if !self.keys.contains(&head.key) {
-            self.keys.push(head.key.clone());
-        }
-        self.add(head);
-    }
-
     fn add(&mut self, head: SignedHead) {
         self.heads.entry(head.chain.clone()).or_default().push(head);
     }
@@ -115,6 +124,12 @@ impl KnownHeads {
     /// The chains that there are heads of.
     pub fn chains(&self) -> impl Iterator<Item = &str> {
         self.heads.keys().map(String::as_str)
+    }
+
+    /// Whether it is known who may sign.
+    #[must_use]
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.keys.is_empty()
     }
 
     /// Whether a key counts: any, where none is known.

@@ -72,7 +72,7 @@ pub(super) struct Walk<'k> {
 impl<'k> Walk<'k> {
     pub(super) fn new(folder: &str, known: &'k KnownHeads) -> Self {
         let folder = folder.to_owned();
-        let report = Report { folder: folder.clone(), key_known: !known.keys.is_empty(), ..Report::default() };
+        let report = Report { folder: folder.clone(), key_known: known.has_keys(), ..Report::default() };
         Self {
             known,
             folder,

@@ -37,7 +37,7 @@ impl Chain {
     }
 
     pub(super) fn known(&self) -> KnownHeads {
-        KnownHeads::of(&self.audit()).unwrap()
+        KnownHeads::of(&self.audit(), &[], Vec::new()).unwrap()
     }
 
     pub(super) fn verify(&self) -> Report {

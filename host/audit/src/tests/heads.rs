@@ -70,9 +70,24 @@ fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
     for name in ["heads.jsonl", "key"] {
         fs::copy(other.audit().join(name), chain.audit().join(name)).unwrap();
     }
-    let mut known = KnownHeads::of(&chain.audit()).unwrap();
-    kept.into_iter().for_each(|head| known.trust(head));
+    let known = KnownHeads::of(&chain.audit(), &[], kept.clone()).unwrap();
     assert_eq!(verify(&chain.chain(), &known).unwrap().problem.unwrap().kind, ProblemKind::Changed);
+    assert!(known.bad[0].contains("signed with another key"), "{:?}", known.bad);
+}
+
+#[test]
+fn where_a_key_is_named_the_one_in_the_folder_counts_for_nothing() {
+    let (forged, real) = (Chain::of(2, 1 << 20), HeadKey::open(tempfile::tempdir().unwrap().path()).unwrap());
+    assert!(forged.verify().is_good(), "nothing in it shows who should have signed");
+    let named = KnownHeads::of(&forged.audit(), &[real.public().to_owned()], Vec::new()).unwrap();
+    assert_eq!(verify(&forged.chain(), &named).unwrap().problem.unwrap().kind, ProblemKind::Forged);
+    assert_eq!(named.bad.len(), 2, "each head beside it: {:?}", named.bad);
+    // Without a key beside it and one that is named, whoever signed what was kept is known.
+    fs::remove_file(forged.audit().join("key")).unwrap();
+    let digest = footbridge_core::digest::Digest::of("x");
+    let kept = KnownHeads::of(&forged.audit(), &[], vec![real.sign("c", 1, digest, "t".into())]).unwrap();
+    assert_eq!((kept.bad.len(), kept.bad[0].starts_with("heads.jsonl line 1")), (2, true), "{:?}", kept.bad);
+    assert_eq!(verify(&forged.chain(), &kept).unwrap().problem.unwrap().kind, ProblemKind::Forged);
 }
 
 #[test]

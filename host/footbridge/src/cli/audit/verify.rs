@@ -33,7 +33,7 @@ pub(in crate::cli) struct VerifyArgs {
     /// Heads that were kept elsewhere: a file with one a line, or one as JSON
     #[arg(long = "head", value_name = "FILE|JSON")]
     heads: Vec<String>,
-    /// A public key that may have signed heads, as `ed25519:...`: of a folder that was copied from elsewhere
+    /// The public key whose signatures count, as `ed25519:...`, and no other, whatever key the folder has
     #[arg(long = "key", value_name = "KEY", value_parser = parse_public_key)]
     keys: Vec<String>,
     /// Print JSON
@@ -57,9 +57,14 @@ impl Findings {
 
 pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     let chains = place.named(args.chain.as_deref())?;
-    let mut known = KnownHeads::of(&place.audit).context("cannot read the heads beside the chains")?;
-    known.keys.extend(args.keys.iter().cloned());
-    // The key of the folder is known by now: what is in the store counts only with its signature.
+    let mut given = Vec::new();
+    for text in &args.heads {
+        given.extend(read_heads(text)?);
+    }
+    let given_chains: Vec<String> = given.iter().map(|head| head.chain.clone()).collect();
+    let mut known =
+        KnownHeads::of(&place.audit, &args.keys, given).context("cannot read the heads beside the chains")?;
+    // Whose signatures count is known by now: what is in the store counts only with one of these.
     let unread = match in_store(StoreKind::default().read_heads(&place.state))? {
         Ok(heads) => {
             known.add_stored(heads);
@@ -67,12 +72,6 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         }
         Err(error) => Some(format!("the heads in the store are not compared: {error}")),
     };
-    let mut given = Vec::new();
-    for text in &args.heads {
-        given.extend(read_heads(text)?);
-    }
-    let given_chains: Vec<String> = given.iter().map(|head| head.chain.clone()).collect();
-    given.into_iter().for_each(|head| known.trust(head));
     if chains.is_empty() && known.chains().next().is_none() {
         return place.nothing();
     }

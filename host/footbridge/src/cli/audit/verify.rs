@@ -56,7 +56,6 @@ impl Findings {
 }
 
 pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
-    let chains = place.named(args.chain.as_deref())?;
     let mut given = Vec::new();
     for text in &args.heads {
         given.extend(read_heads(text)?);
@@ -72,6 +71,8 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         }
         Err(error) => Some(format!("the heads in the store are not compared: {error}")),
     };
+    // Looked for behind the heads: a chain is there before any head of it is, and runs may begin meanwhile.
+    let chains = place.named(args.chain.as_deref())?;
     if chains.is_empty() && known.chains().next().is_none() {
         return place.nothing();
     }

@@ -162,6 +162,20 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
 }
 
 #[test]
+fn what_one_shot_calls_record_is_followed_beyond_the_end_of_each() {
+    let host = Host::with(&Servers::demo());
+    let _first = host.one_shot(&["call", "demo", "now"]).well();
+    let mut following = starts(&host, &["tail", "--follow", "-n", "1"]);
+    following.stdout.shows("head");
+    for (tool, arguments) in [("list_notes", "{}"), ("get_weather", r#"{"city":"Bern"}"#)] {
+        let _next = host.one_shot(&["call", "demo", tool, arguments]);
+        following.stdout.shows(&format!("demo/{tool}"));
+    }
+    following.signal(Signal::SIGINT);
+    let _its_signal = following.status();
+}
+
+#[test]
 fn what_one_harness_records_is_shown_though_another_began_later() {
     let mut bridge = Host::with(&Servers::demo()).opens();
     let of_early = |bridge: &Bridge| bridge.host.record().iter().find(|line| line["type"] == "session").cloned();

@@ -32,7 +32,7 @@ use crate::{
 };
 use footbridge_core::digest::Digest;
 
-/// What the name of such a chain starts with.
+/// What the name of such a chain, and of its folder, starts with.
 pub(crate) const PREFIX: &str = "one-shot-";
 /// The lock, in the audit folder.
 const LOCK: &str = "one-shot.lock";

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::shared::PREFIX;
+
 /// Longest line that is read, bytes; the writer's are far shorter.
 const MAX_LINE: u64 = 1 << 20;
 
@@ -69,6 +71,12 @@ pub fn find(audit: &Path, named: &str) -> Option<ChainFolder> {
 }
 
 impl ChainFolder {
+    /// Whether processes write to it in turn, so that none of them ends it.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.name.starts_with(PREFIX)
+    }
+
     /// Its files, in their order, with their numbers.
     ///
     /// # Errors

@@ -71,7 +71,7 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
         for reader in &mut readers {
             reader.read(args, &mut |shown| new.push(shown))?;
         }
-        // A chain that its harness ended grows no more.
+        // A chain that its harness ended grows no more; one that processes share is never over.
         readers.retain(|reader| !reader.is_over);
         new.sort_by(|a, b| a.time.cmp(&b.time));
         new.iter().try_for_each(|shown| printer.line(&shown.text))?;
@@ -154,7 +154,7 @@ impl Reader {
                     self.time = record.iter().map(|record| record.text("time")).fold(self.time.clone(), String::max);
                     let kind = record.as_ref().map(|record| record.text("type"));
                     // The head behind its end is the last line that it gets.
-                    self.is_over |= self.is_ended && kind.as_deref() == Some("head");
+                    self.is_over |= self.is_ended && !self.chain.is_shared() && kind.as_deref() == Some("head");
                     self.is_ended |= kind.as_deref() == Some("ended");
                     if let Some(text) = shown(args, &line.bytes, &mut self.calls) {
                         give(Shown { time: self.time.clone(), text });

@@ -2,12 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use footbridge_proto::rpc::raw;
+use footbridge_proto::{rpc::raw, text::Escaped};
 use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
+    client_shape::{self, ObjectForm},
     cursor,
     endpoint::{Endpoint, Viewer},
     names,
@@ -20,6 +21,7 @@ use crate::{dialect::Found, wording::error_of};
 use footbridge_calls::{
     catalogue::Visible,
     cause::{Broken, Cause, Failure},
+    request::repeated,
 };
 use footbridge_core::catalogue::ListKind;
 
@@ -99,9 +101,10 @@ pub(super) async fn list(viewer: Viewer<'_>, listing: Listing, revision: Revisio
             // What follows a page is of the same moment, as far as that is possible.
             let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
             let (within, partial) = listed(&viewer, kind, is_asked_again).await?;
-            let mut page = Page { from, text: String::new(), count: 0, last: None, next: None };
+            let mut page = Page::of(form_of(kind), from);
+            page.partial = partial;
             entries(&mut page, kind, endpoint, &within);
-            page.whole(kind, &partial)
+            page.whole(kind)
         }
     }
 }
@@ -151,6 +154,14 @@ async fn listed(
     Ok((within, missing))
 }
 
+fn form_of(kind: ListedKind) -> &'static ObjectForm {
+    match kind {
+        ListedKind::Tools => client_shape::TOOL,
+        ListedKind::Resources | ListedKind::Templates => client_shape::RESOURCE,
+        ListedKind::Prompts => client_shape::PROMPT,
+    }
+}
+
 fn gaps_of(kind: ListedKind) -> ListKind {
     match kind {
         ListedKind::Tools => ListKind::Tools,
@@ -176,9 +187,14 @@ fn discovered(endpoint: &Endpoint, revision: Revision, within: &[Visible]) -> Bo
 
 /// A page of a listing: its entries are in the order of their keys, and the next page begins behind the last one's.
 struct Page {
+    /// What its entries have to be.
+    form: &'static ObjectForm,
     from: Option<String>,
     text: String,
+    /// How many entries were gone through, shown or not.
     count: usize,
+    /// What is missing from the listing, a line each.
+    partial: Vec<String>,
     /// The key of the last entry.
     last: Option<String>,
     /// Where the next page begins.
@@ -186,7 +202,12 @@ struct Page {
 }
 
 impl Page {
-    /// Adds an entry, unless it is of another page.
+    /// An empty one.
+    fn of(form: &'static ObjectForm, from: Option<String>) -> Self {
+        Self { form, from, text: String::new(), count: 0, partial: Vec::new(), last: None, next: None }
+    }
+
+    /// Adds an entry, unless it is of another page. One that clients would refuse the listing for is named instead.
     fn add(&mut self, server: &str, name: &str, write: impl FnOnce(&mut String)) {
         if self.next.is_some() {
             return;
@@ -200,15 +221,25 @@ impl Page {
             self.next = self.last.take();
             return;
         }
-        if self.count > 0 {
-            self.text.push(',');
+        let mut entry = String::new();
+        write(&mut entry);
+        match client_shape::shown(&entry, self.form) {
+            Ok(shown) => {
+                if !self.text.is_empty() {
+                    self.text.push(',');
+                }
+                self.text.push_str(&shown);
+            }
+            Err(why) => {
+                let name = Escaped(&repeated(name)).to_string();
+                self.partial.push(format!("Server \"{server}\": \"{name}\" was left out: {why}"));
+            }
         }
-        write(&mut self.text);
         self.count += 1;
         self.last = Some(key);
     }
 
-    fn whole(self, kind: ListedKind, partial: &[String]) -> Found {
+    fn whole(self, kind: ListedKind) -> Found {
         let member = match kind {
             ListedKind::Tools => "tools",
             ListedKind::Resources => "resources",
@@ -216,7 +247,10 @@ impl Page {
             ListedKind::Prompts => "prompts",
         };
         let next = self.next.map(|key| format!(",\"nextCursor\":\"{}\"", cursor::of(&key)));
-        let meta = if partial.is_empty() { String::new() } else { format!(",\"_meta\":{}", json!({PARTIAL: partial})) };
+        let meta = match self.partial.as_slice() {
+            [] => String::new(),
+            partial => format!(",\"_meta\":{}", json!({PARTIAL: partial})),
+        };
         let text = format!("{{\"{member}\":[{}]{}{meta}}}", self.text, next.unwrap_or_default());
         RawValue::from_string(text).map_err(|_| Cause::Internal(Broken::Result).into())
     }
@@ -308,11 +342,11 @@ mod tests {
         let mut seen = Vec::new();
         let mut from = None;
         loop {
-            let mut page = Page { from: from.take(), text: String::new(), count: 0, last: None, next: None };
+            let mut page = Page::of(client_shape::PROMPT, from.take());
             for n in 0..2 * PAGE_ENTRIES + 1 {
                 let name = format!("{n:05}");
                 page.add("s", &name, |text| {
-                    text.push('1');
+                    text.push_str("{}");
                     seen.push(name.clone());
                 });
             }
@@ -323,5 +357,19 @@ mod tests {
         }
         assert_eq!(seen.len(), 2 * PAGE_ENTRIES + 1);
         assert!(seen.is_sorted());
+    }
+
+    #[test]
+    fn one_tool_that_no_client_takes_is_named_and_the_others_are_listed() {
+        let mut page = Page::of(client_shape::TOOL, None);
+        for (name, schema) in [("a", r#"{"type":"array"}"#), ("b", r#"{"type":"object"}"#), ("c", "{}")] {
+            page.add("s", name, |text| text.push_str(&format!(r#"{{"name":"{name}","inputSchema":{schema}}}"#)));
+        }
+        let listed: Value = serde_json::from_str(page.whole(ListedKind::Tools).unwrap().get()).unwrap();
+        let object = json!({"type": "object"});
+        let tools = json!([{"name": "b", "inputSchema": object}, {"name": "c", "inputSchema": object}]);
+        assert_eq!(listed["tools"], tools);
+        let why = r#"Server "s": "a" was left out: its inputSchema is not that of an object, as MCP's arguments are"#;
+        assert_eq!(listed["_meta"][PARTIAL], json!([why]));
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! `endpoint` is what a path names, `revision` which revision of MCP is spoken and what it demands of a request,
 //! `request` reads messages, `clients` knows who has initialized, `names` names tools of all servers as one, `route`
-//! finds the server that something is of, `listings` answers from the catalogue, `answers` writes what comes of a
-//! request, `refusals` says why nothing does, `changes` tells of listings that changed, `tasks` are calls that are asked
-//! for later, `related` says of which of them a result is, and `search_mode` has the three tools.
+//! finds the server that something is of, `listings` answers from the catalogue, in the `client_shape` that strict
+//! clients take, `answers` writes what comes of a request, `refusals` says why nothing does, `changes` tells of listings
+//! that changed, `tasks` are calls that are asked for later, `related` says of which of them a result is, and
+//! `search_mode` has the three tools.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 //! Nothing that a client declares is asked of it: no sampling, no roots, no elicitation. Who is asked is the operator's
@@ -12,6 +13,7 @@
 
 mod answers;
 mod changes;
+mod client_shape;
 mod clients;
 mod cursor;
 mod endpoint;

@@ -1,9 +1,9 @@
 //! The report of a step: one object of the shape `mcp-client/1`, whatever happened.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 
-use crate::layout::one_line;
+use crate::{answers::Block, layout::one_line};
 
 /// The shape that is written.
 const SCHEMA: &str = "mcp-client/1";
@@ -26,7 +26,16 @@ struct Data {
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    steps: Option<Vec<Value>>,
+    steps: Option<Vec<NamedReport>>,
+}
+
+/// What became of one of several steps. Its result is written as it came: read into values it would lose digits, or all
+/// of itself.
+#[derive(Debug, Clone, Serialize)]
+struct NamedReport {
+    name: String,
+    #[serde(flatten)]
+    report: StepReport,
 }
 
 /// What of a result counts here.
@@ -72,13 +81,7 @@ impl StepReport {
         let lines: Vec<String> = reports.iter().map(line).collect();
         let content = json!([{"type": "text", "text": lines.join("\n")}]);
         let content = serde_json::value::to_raw_value(&content).unwrap_or_else(|_| nothing());
-        let step = |(name, report): &(String, Self)| {
-            let mut all = json!({"name": name});
-            if let (Some(all), Ok(Value::Object(report))) = (all.as_object_mut(), serde_json::to_value(report)) {
-                all.extend(report);
-            }
-            all
-        };
+        let step = |(name, report): &(String, Self)| NamedReport { name: name.clone(), report: report.clone() };
         let steps = Some(reports.iter().map(step).collect());
         let error = (!failed.is_empty())
             .then(|| format!("{} of {} steps failed: {}", failed.len(), reports.len(), failed.join(", ")));
@@ -106,12 +109,9 @@ fn nothing() -> Box<RawValue> {
 
 /// The texts of a content, which say what a tool failed with.
 fn said(content: &RawValue) -> String {
-    #[derive(Deserialize)]
-    struct Block {
-        text: Option<String>,
-    }
-    let blocks: Vec<Block> = serde_json::from_str(content.get()).unwrap_or_default();
-    let texts: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
+    let blocks: Vec<&RawValue> = serde_json::from_str(content.get()).unwrap_or_default();
+    let read = |block| if let Block::Text(text) = Block::read(block) { Some(text) } else { None };
+    let texts: Vec<String> = blocks.into_iter().filter_map(read).collect();
     let text = texts.join("\n");
     if text.trim().is_empty() { "the tool reported an error without a word".to_owned() } else { cut(text) }
 }
@@ -147,6 +147,24 @@ mod tests {
         let lines: String =
             [&good, &bad, &all].into_iter().chain(&odd).chain([&pretty]).map(StepReport::line).collect();
         assert_eq!(lines, include_str!("report.jsonl"));
+    }
+
+    #[test]
+    fn a_step_among_several_has_its_result_as_it_came() {
+        for value in ["18446744073709551616", "1e400", "1.50", r#""\ud800""#] {
+            let one =
+                of(&format!(r#"{{"content":[{{"type":"text","text":{value}}}],"structuredContent":{{"n":{value}}}}}"#));
+            let alone = one.line();
+            let data = alone.trim_end().split_once(r#""data":"#).unwrap().1.strip_suffix('}').unwrap();
+            let all = StepReport::of_all(&[("s".to_owned(), one)]).line();
+            assert!(data.contains(value) && all.contains(&format!("\"error\":null,\"data\":{data}}}]")), "{all}");
+        }
+    }
+
+    #[test]
+    fn one_block_of_an_odd_shape_hides_no_text_of_an_error() {
+        let bad = of(r#"{"content":[7,{"type":"text","text":"\ud800"},{"type":"text","text":"no"}],"isError":true}"#);
+        assert_eq!(bad.error.as_deref(), Some("no"));
     }
 
     #[test]

@@ -83,12 +83,7 @@ impl Pace {
 
     /// Counts bytes that no call waits for; waits out the second when there were too many in it. Safe to cancel.
     pub(super) async fn unwanted(&mut self, bytes: usize) {
-        self.many_unwanted(1, bytes).await;
-    }
-
-    /// As [`Self::unwanted`], of so many messages.
-    pub(super) async fn many_unwanted(&mut self, messages: usize, bytes: usize) {
-        self.count = self.count.saturating_add(messages + bytes / UNIT_BYTES);
+        self.count = self.count.saturating_add(1 + bytes / UNIT_BYTES);
         if self.count < PER_SECOND {
             return;
         }
@@ -132,11 +127,6 @@ mod tests {
         let began = Instant::now();
         for _ in 0..64 {
             pace.unwanted(1024 * 1024).await;
-        }
-        assert!(began.elapsed() >= Duration::from_secs(3));
-        let began = Instant::now();
-        for _ in 0..4 {
-            pace.many_unwanted(PER_SECOND, 100).await;
         }
         assert!(began.elapsed() >= Duration::from_secs(3));
     }

@@ -1,15 +1,17 @@
-//! What a server writes to its standard error: always read, so that it blocks nobody but who floods it, kept in a ring,
-//! and handed to whoever keeps it for longer.
+//! What a server writes to its standard error: always read as fast as it comes, since a program that waits for its
+//! reader is late with what it was called for; kept in a ring, and handed to whoever keeps it for longer, less what is
+//! too much for one second.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use footbridge_proto::text::Escaped;
-use tokio::io::AsyncReadExt;
+use tokio::{io::AsyncReadExt, time::Instant};
 
-use super::{LogSource, ServerLog, ignored::Pace};
+use super::{LogSource, ServerLog};
 use footbridge_core::names::ServerName;
 use footbridge_core::redact::Redactor;
 use footbridge_processes::launch::Reader;
@@ -18,8 +20,13 @@ use footbridge_processes::launch::Reader;
 const LINE_BYTES: usize = 2_000;
 /// How much of a line without an end is kept back for the log.
 const PENDING: usize = 64 * 1024;
-/// Bytes that cost as much as a line.
+/// Lines that are logged a second, and how many bytes cost as much as one: a flood must neither fill the log nor keep
+/// the disk busy.
+const LOGGED_LINES: usize = 2_000;
 const COSTS_A_LINE: usize = 1024;
+const SECOND: Duration = Duration::from_secs(1);
+/// Bytes that are read at a time: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
 /// What is shown where all that is kept is part of one line.
 const TOO_LONG: &str = "[a line that is too long to show]";
 
@@ -152,6 +159,65 @@ impl Unlogged {
     }
 }
 
+/// What may still be logged in this second, and what was not since the last that was.
+struct LogAllowance {
+    since: Instant,
+    left: usize,
+    dropped_lines: usize,
+    dropped_bytes: usize,
+}
+
+impl LogAllowance {
+    fn new() -> Self {
+        Self { since: Instant::now(), left: LOGGED_LINES, dropped_lines: 0, dropped_bytes: 0 }
+    }
+
+    /// How much of a text is logged. Once some is not, nothing is until the second is over: what is missing is in one
+    /// place then.
+    fn take(&mut self, text: &str) -> usize {
+        if self.since.elapsed() >= SECOND {
+            (self.since, self.left) = (Instant::now(), LOGGED_LINES);
+        }
+        if cost(text) <= self.left {
+            self.left -= cost(text);
+            return text.len();
+        }
+        let mut kept = 0;
+        for line in text.split_inclusive('\n') {
+            if cost(line) > self.left {
+                self.left = 0;
+                break;
+            }
+            self.left -= cost(line);
+            kept += line.len();
+        }
+        self.dropped_lines += line_ends(&text[kept..]);
+        self.dropped_bytes += text.len() - kept;
+        kept
+    }
+
+    /// What to say of what was dropped, before anything else is logged, or at the end.
+    fn dropped(&mut self) -> Option<String> {
+        let (lines, bytes) = (std::mem::take(&mut self.dropped_lines), std::mem::take(&mut self.dropped_bytes));
+        (bytes > 0).then(|| {
+            format!(
+                "{lines} lines of its standard error, {bytes} bytes, are not here: more than {LOGGED_LINES} lines or {} MiB \
+                 came in a second",
+                LOGGED_LINES * COSTS_A_LINE / (1024 * 1024)
+            )
+        })
+    }
+}
+
+/// How many lines it costs to log a text: as many as there are, and one for each of [`COSTS_A_LINE`].
+fn cost(text: &str) -> usize {
+    line_ends(text).max(text.len() / COSTS_A_LINE).max(usize::from(!text.is_empty()))
+}
+
+fn line_ends(text: &str) -> usize {
+    text.bytes().filter(|byte| *byte == b'\n').count()
+}
+
 /// Reads standard error of a server, or of a program of its tools, to its end; the ring has the end of it.
 pub(super) async fn drain(
     mut stderr: Reader,
@@ -160,28 +226,47 @@ pub(super) async fn drain(
     kept: Option<&Arc<dyn ServerLog>>,
     redactor: &Redactor,
 ) {
-    let mut chunk = vec![0; 8 * 1024];
-    let mut pace = Pace::new();
-    let mut unlogged = Unlogged::default();
+    let mut chunk = vec![0; CHUNK];
+    let log = Log { server, kept };
+    let (mut unlogged, mut allowance) = (Unlogged::default(), LogAllowance::new());
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         ring.add(&chunk[..read]);
-        pace.many_unwanted(lines(&chunk[..read]), read).await;
-        keep(unlogged.take(&chunk[..read], redactor), server, kept).await;
+        // Values go before lines do, so that no part of one is left of a line that is dropped.
+        log.add(unlogged.take(&chunk[..read], redactor), &mut allowance).await;
+        // A flood always has more to read.
+        tokio::task::yield_now().await;
     }
-    keep(unlogged.rest(redactor), server, kept).await;
+    log.add(unlogged.rest(redactor), &mut allowance).await;
+    if let Some(dropped) = allowance.dropped() {
+        log.keep(LogSource::Harness, dropped).await;
+    }
 }
 
-/// How many lines it costs to keep these bytes: as many as there are, and one for each of [`COSTS_A_LINE`].
-fn lines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count().max(bytes.len() / COSTS_A_LINE).max(1)
+/// Where what a server says goes.
+struct Log<'a> {
+    server: &'a ServerName,
+    kept: Option<&'a Arc<dyn ServerLog>>,
 }
 
-async fn keep(text: String, server: &ServerName, kept: Option<&Arc<dyn ServerLog>>) {
-    log(&text, server);
-    if let Some(log) = kept.cloned().filter(|_| !text.is_empty()) {
-        let server = server.clone();
-        // It waits for the disk; where its runtime ends before, so does the harness.
-        let _kept = tokio::task::spawn_blocking(move || log.keep(&server, LogSource::Server, &text)).await;
+impl Log<'_> {
+    async fn add(&self, mut text: String, allowance: &mut LogAllowance) {
+        text.truncate(allowance.take(&text));
+        if text.is_empty() {
+            return;
+        }
+        if let Some(dropped) = allowance.dropped() {
+            self.keep(LogSource::Harness, dropped).await;
+        }
+        self.keep(LogSource::Server, text).await;
+    }
+
+    async fn keep(&self, source: LogSource, text: String) {
+        log(&text, self.server);
+        if let Some(log) = self.kept.cloned() {
+            let server = self.server.clone();
+            // It waits for the disk; where its runtime ends before, so does the harness.
+            let _kept = tokio::task::spawn_blocking(move || log.keep(&server, source, &text)).await;
+        }
     }
 }
 
@@ -211,7 +296,58 @@ mod tests {
 
     #[test]
     fn short_lines_and_long_ones_cost_what_it_takes_to_keep_them() {
-        assert_eq!([&b"a"[..], b"\n\n\n", &[b'x'; 4096]].map(lines), [1, 3, 4]);
+        assert_eq!(["", "a", "\n\n\n", &"x".repeat(4096)].map(cost), [0, 1, 3, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_flood_a_second_is_logged_so_far_and_what_is_not_is_counted() {
+        let (mut allowance, line) = (LogAllowance::new(), "line\n");
+        let trickle = line.repeat(LOGGED_LINES - 1);
+        assert_eq!((allowance.take(&trickle), allowance.dropped()), (trickle.len(), None));
+        assert_eq!(allowance.take("last\nmore\n"), "last\n".len(), "whole lines, as many as there is room for");
+        assert_eq!(allowance.take(line), 0, "and nothing more in this second");
+        tokio::time::advance(SECOND).await;
+        assert_eq!(allowance.take(line), line.len());
+        let said = allowance.dropped().unwrap();
+        assert!(said.starts_with("2 lines of its standard error, 10 bytes, are not here"), "{said}");
+        assert_eq!(allowance.dropped(), None, "it is said once");
+        assert_eq!(allowance.take(&"x".repeat(10 * LOGGED_LINES * COSTS_A_LINE)), 0, "a long line is too much, too");
+        assert!(allowance.dropped().unwrap().starts_with("0 lines of its standard error, 20480000 bytes"));
+    }
+
+    /// What was kept, by whom it was said.
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<(LogSource, String)>>);
+
+    impl ServerLog for Kept {
+        fn keep(&self, _: &ServerName, source: LogSource, lines: &str) {
+            self.0.lock().unwrap().push((source, lines.to_owned()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_read_without_a_pause_and_its_log_says_how_much_is_missing() {
+        use std::io::Write as _;
+        const LINES: usize = 200_000;
+        let (read, mut write) = std::io::pipe().unwrap();
+        let read = tokio::net::unix::pipe::Receiver::from_owned_fd(read.into()).unwrap();
+        let writing = std::thread::spawn(move || write.write_all(&b"some words\n".repeat(LINES)).unwrap());
+        let (log, began) = (Arc::new(Kept::default()), Instant::now());
+        let dynamic = Arc::clone(&log) as Arc<dyn ServerLog>;
+        let ring = StderrRing::new(1024);
+        drain(Box::new(read), &ring, &"x".parse().unwrap(), Some(&dynamic), &Redactor::default()).await;
+        writing.join().unwrap();
+        // At 2,000 lines a second it would have been 100 s.
+        let took = began.elapsed();
+        assert!(took < Duration::from_secs(30), "{took:?}");
+        let kept = log.0.lock().unwrap();
+        let lines = |of: LogSource| kept.iter().filter(move |(source, _)| *source == of).map(|(_, text)| text);
+        let logged = lines(LogSource::Server).map(|text| line_ends(text)).sum::<usize>();
+        let seconds = usize::try_from(took.as_secs()).unwrap() + 1;
+        assert!(logged > 0 && logged <= seconds * LOGGED_LINES, "{logged} lines in {took:?}");
+        let missing = lines(LogSource::Harness).map(|text| text.split(' ').next().unwrap().parse::<usize>().unwrap());
+        assert_eq!(missing.sum::<usize>() + logged, LINES);
+        assert_eq!(ring.last_lines(1, &Redactor::default()), ["some words"]);
     }
 
     #[test]

@@ -18,22 +18,37 @@ pub(super) struct Endpoint {
 
 /// The path of all servers.
 const ALL: &str = "/mcp";
+/// The only mode.
+const SEARCH: &str = "search";
 
 /// Whether a path is one of MCP's.
 pub(super) fn is_ours(path: &str) -> bool {
     path.strip_prefix(ALL).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest.len() > 1))
 }
 
+/// Why a request goes nowhere.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NoEndpoint {
+    /// Its path is no text.
+    Path,
+    /// It asks for a mode that there is not: whoever mistyped it would get all tools instead of three.
+    Mode(String),
+}
+
 impl Endpoint {
-    /// The endpoint of a request; none where its path is no text.
-    pub(super) fn of(head: &Parts) -> Option<Self> {
-        let rest = head::path(head).strip_prefix(ALL)?;
+    /// The endpoint of a request.
+    pub(super) fn of(head: &Parts) -> Result<Self, NoEndpoint> {
+        let rest = head::path(head).strip_prefix(ALL).ok_or(NoEndpoint::Path)?;
         let server = match rest.strip_prefix('/') {
-            Some(encoded) => Some(decoded(encoded)?),
+            Some(encoded) => Some(decoded(encoded).ok_or(NoEndpoint::Path)?),
             None => None,
         };
         let query = head.uri.query().unwrap_or_default();
-        Some(Self { server, search: query.split('&').any(|pair| pair == "mode=search") })
+        match query.split('&').find_map(|pair| pair.strip_prefix("mode=")) {
+            None => Ok(Self { server, search: false }),
+            Some(SEARCH) => Ok(Self { server, search: true }),
+            Some(other) => Err(NoEndpoint::Mode(other.to_owned())),
+        }
     }
 }
 
@@ -78,20 +93,25 @@ mod tests {
 
     use super::*;
 
+    fn read(uri: &str) -> Result<Endpoint, NoEndpoint> {
+        Endpoint::of(&Request::builder().uri(uri).body(()).unwrap().into_parts().0)
+    }
+
     fn of(uri: &str) -> Option<(Option<String>, bool)> {
-        let head = Request::builder().uri(uri).body(()).unwrap().into_parts().0;
-        Endpoint::of(&head).map(|endpoint| (endpoint.server, endpoint.search))
+        read(uri).ok().map(|endpoint| (endpoint.server, endpoint.search))
     }
 
     #[test]
     fn a_path_names_all_servers_or_one() {
         assert_eq!(of("/mcp"), Some((None, false)));
         assert_eq!(of("/mcp?x=1&mode=search"), Some((None, true)));
-        assert_eq!(of("/mcp?mode=searching"), Some((None, false)));
+        for mode in ["searching", ""] {
+            assert_eq!(read(&format!("/mcp?x=1&mode={mode}")).unwrap_err(), NoEndpoint::Mode(mode.to_owned()));
+        }
         assert_eq!(of("/mcp/git?mode=search"), Some((Some("git".to_owned()), true)));
         assert_eq!(of("/mcp/my%20server%2F%C3%A4"), Some((Some("my server/ä".to_owned()), false)));
         for broken in ["/mcp/%", "/mcp/%2", "/mcp/%zz", "/mcp/%+1", "/mcp/%ff"] {
-            assert_eq!(of(broken), None, "{broken}");
+            assert_eq!(read(broken).unwrap_err(), NoEndpoint::Path, "{broken}");
         }
         assert!(is_ours("/mcp") && is_ours("/mcp/a") && is_ours("/mcp/a/b"));
         for other in ["/mcp/", "/mcpx", "/MCP", "//mcp", "/", ""] {

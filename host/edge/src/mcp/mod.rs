@@ -45,8 +45,8 @@ use crate::{
 };
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
-use endpoint::{Endpoint, Viewer};
-use footbridge_calls::meta::CallMeta;
+use endpoint::{Endpoint, NoEndpoint, Viewer};
+use footbridge_calls::{meta::CallMeta, request::repeated};
 use refusals::Sought;
 use request::{McpCall, Message, Params, Wanted};
 use revision::{BadHead, Revision};
@@ -281,8 +281,14 @@ impl Dialect for Mcp {
     }
 
     fn read(&self, asked: Asked<'_>) -> ReadRequest {
-        let Some(endpoint) = Endpoint::of(asked.head) else {
-            return ReadRequest::Answered(self.refuse(Refusal::NotFound));
+        let endpoint = match Endpoint::of(asked.head) {
+            Ok(endpoint) => endpoint,
+            Err(NoEndpoint::Path) => return ReadRequest::Answered(self.refuse(Refusal::NotFound)),
+            Err(NoEndpoint::Mode(mode)) => {
+                let message = format!("There is no mode \"{}\": mode=search, or no mode", repeated(&mode));
+                let error = envelope_error(ErrorCode::InvalidRequest, message);
+                return ReadRequest::Answered(RpcAnswer { id: None }.error(StatusCode::BAD_REQUEST, &error));
+            }
         };
         match asked.head.method {
             Method::DELETE => self.delete(asked),

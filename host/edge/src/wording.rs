@@ -384,13 +384,7 @@ fn budget(of: BudgetOf) -> String {
 
 /// The limit that a budget is; policies have the others.
 fn limit_of(of: BudgetOf) -> Option<&'static str> {
-    match of {
-        BudgetOf::Arguments | BudgetOf::Results => None,
-        BudgetOf::Requests => Some("budget.requests"),
-        BudgetOf::Tokens => Some("budget.tokens"),
-        BudgetOf::ServiceBytes => Some("budget.service_bytes"),
-        BudgetOf::TunnelBytes => Some("budget.tunnel_bytes"),
-    }
+    Some(of.word()).filter(|word| word.starts_with("budget."))
 }
 
 /// That a budget of services does not reach any further.

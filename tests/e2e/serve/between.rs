@@ -113,4 +113,7 @@ fn nobody_is_asked_about_what_the_budget_does_not_cover() {
     let (call, id) = asks(&daemon, &guest);
     daemon.host.answers(&["allow", &id]);
     assert!(call.answer().json()["result"].is_object());
+    let shown = daemon.host.session(&["show", "one"]).well();
+    let spent = format!("spent:       argument_bytes: {} of 60\n", r#"{"text":"one"}"#.len());
+    assert!(shown.contains(&spent) && shown.contains("result_bytes: "), "{shown}");
 }

@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Place, Session,
     over::{OverLimit, quota, within},
-    spending::{BudgetOf, BytesUsed},
+    spending::{BudgetOf, BytesUsed, Spent},
 };
 
 /// The rate of requests to services, and the places of those in flight.
@@ -159,6 +159,19 @@ impl Session {
             Ok(Ok(session)) => Ok(Place { _session: session, _server: None }),
             _ => Err(OverLimit::Busy),
         }
+    }
+
+    /// How a budget is.
+    #[must_use]
+    pub fn spent(&self, of: BudgetOf) -> Spent {
+        let rules = self.rules();
+        let settings = rules.policy().settings();
+        let (used, limit) = match of {
+            BudgetOf::Arguments => (&self.arguments, settings.argument_bytes),
+            BudgetOf::Results => (&self.results, settings.result_bytes),
+            of => self.services.budget.of(of),
+        };
+        Spent { spent: used.bytes(), limit }
     }
 
     /// What a request to this service spends.

@@ -26,6 +26,34 @@ pub enum BudgetOf {
     TunnelBytes,
 }
 
+impl BudgetOf {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Arguments, Self::Results, Self::Requests, Self::Tokens, Self::ServiceBytes, Self::TunnelBytes];
+
+    /// As it is called where it is set: in the policy or, with a dot, in the limits.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Arguments => "argument_bytes",
+            Self::Results => "result_bytes",
+            Self::Requests => "budget.requests",
+            Self::Tokens => "budget.tokens",
+            Self::ServiceBytes => "budget.service_bytes",
+            Self::TunnelBytes => "budget.tunnel_bytes",
+        }
+    }
+}
+
+/// How a budget is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// What was spent since the session was opened by this harness.
+    pub spent: u64,
+    /// How much that may be; none is no limit.
+    pub limit: Option<u64>,
+}
+
 /// The budget has less left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded;

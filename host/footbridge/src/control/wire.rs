@@ -326,6 +326,19 @@ pub(crate) struct SessionInfo {
     pub(crate) connections: usize,
     /// Calls in flight.
     pub(crate) calls: usize,
+    /// What it has spent of its budgets, by their names: those that are limited, or of which there is any use.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) budgets: BTreeMap<String, BudgetInfo>,
+}
+
+/// How a budget is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BudgetInfo {
+    /// What was spent since the session was opened by this daemon.
+    pub(crate) spent: u64,
+    /// How much that may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<u64>,
 }
 
 /// How a listener is.

@@ -10,7 +10,7 @@ use footbridge_proto::endpoint::Endpoint;
 use super::{Harness, descriptors};
 use footbridge_calls::{
     operator::Operator,
-    session::{Ended, Life, SessionSpec},
+    session::{BudgetOf, Ended, Life, SessionSpec, Spent},
     sessions::{NameTaken, Open},
 };
 use footbridge_core::{digest::Digest, names::SessionName};
@@ -30,6 +30,8 @@ pub struct SessionView {
     pub connections: usize,
     /// Its calls in flight.
     pub calls: usize,
+    /// What it has spent of each budget since it was opened, and how much that may be.
+    pub spent: Vec<(BudgetOf, Spent)>,
 }
 
 /// Why a session cannot be opened.
@@ -61,6 +63,7 @@ impl Harness {
             endpoints: open.endpoints().to_vec(),
             connections: open.front().used(),
             calls: open.session().calls_in_flight(),
+            spent: BudgetOf::ALL.map(|of| (of, open.session().spent(of))).into(),
         };
         self.sessions.all().into_iter().map(view).collect()
     }

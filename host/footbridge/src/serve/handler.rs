@@ -1,6 +1,6 @@
 //! What commands ask of the daemon, one line a method.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use footbridge_proto::endpoint::{Endpoint, VsockCid, VsockEndpoint};
 use tokio_util::sync::CancellationToken;
@@ -16,8 +16,8 @@ use crate::{
         server::{ControlPeer, Handler, Notices, sent},
         servers,
         wire::{
-            ControlRequest, Created, EnsureSession, HarnessInfo, ListenerInfo, Refusal, RefusalKind, Revoked,
-            SessionInfo,
+            BudgetInfo, ControlRequest, Created, EnsureSession, HarnessInfo, ListenerInfo, Refusal, RefusalKind,
+            Revoked, SessionInfo,
         },
     },
     harness::{SessionView, calls_by_control},
@@ -160,5 +160,11 @@ fn info(kept: &Kept, views: &[SessionView], folder: Option<PathBuf>) -> SessionI
         closed: kept.closed.clone(),
         connections: view.map_or(0, |view| view.connections),
         calls: view.map_or(0, |view| view.calls),
+        budgets: view.map(budgets).unwrap_or_default(),
     }
+}
+
+fn budgets(view: &SessionView) -> BTreeMap<String, BudgetInfo> {
+    let told = view.spent.iter().filter(|(_, of)| of.spent > 0 || of.limit.is_some());
+    told.map(|(name, of)| (name.word().to_owned(), BudgetInfo { spent: of.spent, limit: of.limit })).collect()
 }

@@ -96,12 +96,17 @@ pub(super) fn one(session: &SessionInfo) -> String {
     }
     lines.push(("connections", session.connections.to_string()));
     lines.push(("calls", session.calls.to_string()));
+    lines.extend(session.budgets.iter().map(|(name, budget)| {
+        let of = budget.limit.map_or_else(|| ", no limit".to_owned(), |limit| format!(" of {limit}"));
+        ("spent", format!("{}: {}{of}", Escaped(name), budget.spent))
+    }));
     lines.iter().map(|(name, value)| format!("{:13}{value}\n", format!("{name}:"))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::wire::BudgetInfo;
 
     fn session() -> SessionInfo {
         SessionInfo {
@@ -125,6 +130,11 @@ mod tests {
             closed: None,
             connections: 2,
             calls: 1,
+            budgets: [
+                ("budget.tokens".to_owned(), BudgetInfo { spent: 7, limit: Some(100) }),
+                ("result_bytes".to_owned(), BudgetInfo { spent: 5, limit: None }),
+            ]
+            .into(),
         }
     }
 
@@ -153,6 +163,10 @@ b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
         assert!(text.contains("listens on:  unix:/run/x.sock, mode 0600, of uid 9, for uid 7, 8\n"), "{text}");
         assert!(text.contains("folder:      /run/a/s\n"), "{text}");
         assert!(text.contains("limit:       calls.burst=5\n"), "{text}");
+        assert!(
+            text.ends_with("spent:       budget.tokens: 7 of 100\nspent:       result_bytes: 5, no limit\n"),
+            "{text}"
+        );
         assert!(text.contains("services:    anthropic, tunnels\n"), "{text}");
         assert!(!one(&SessionInfo { services: vec![], ..session() }).contains("services"));
         assert!(text.contains("with pid:    7\n") && !text.contains('\u{1b}'), "{text}");

@@ -406,3 +406,20 @@ fn another_user_has_calls_lists_and_a_chain_of_their_own() {
     assert_eq!((host.one_shot_chains().len(), host.recorded("intent").len()), (1, 2));
     host.leaves_nothing_behind();
 }
+
+#[test]
+fn a_result_does_not_wait_for_where_heads_go_and_all_of_them_get_there() {
+    let place = tempfile::tempdir().unwrap();
+    let (kept, go) = (place.path().join("kept"), place.path().join("go"));
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; cat >> {}", go.display(), kept.display());
+    let settings = format!("[audit]\nhead_command = [\"sh\", \"-c\", \"{script}\"]\nhead_command_time = \"60s\"\n");
+    let host = Host::with(&Servers::demo()).settings(&settings);
+    let mut call = Running::start(&mut host.one_shot_of(&["call", "demo", "get_weather", BERN]));
+    call.stdout.shows("Bern");
+    assert!(!kept.exists(), "it came before");
+    fs::write(&go, "").unwrap();
+    assert_eq!(call.ends().status, 0);
+    let heads = fs::read_to_string(&kept).unwrap();
+    let last = host.recorded("head").pop().unwrap();
+    assert!(heads.contains(last["head"]["hash"].as_str().unwrap()), "{heads}");
+}

@@ -100,7 +100,16 @@ impl HowToCall {
         json: bool,
         choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
     ) -> Result<(), OneShotFailure> {
-        self.print(json, |timeout| self.result(place, server, timeout, choose))
+        let (timeout, print) = self.prepared(json)?;
+        let config = place.config_of(&[server.to_owned()])?;
+        let name = server.parse().map_err(|error| OneShotFailure::Usage(format!("\"{server}\": {error}")))?;
+        let policy = self.policy.as_deref().unwrap_or("open");
+        let (state, lists, entries) = (&*place.folders.state, &place.lists, &place.entries);
+        let one = OneCall { config, state, server: name, policy, timeout, lists, entries };
+        let runtime = super::runtime().map_err(anyhow::Error::from)?;
+        let done = runtime.block_on(one.make(choose, print));
+        runtime.shutdown_background();
+        done
     }
 
     /// Makes a call through a harness that runs, and prints what came of it.
@@ -111,39 +120,24 @@ impl HowToCall {
         json: bool,
         chosen: Chosen,
     ) -> Result<(), OneShotFailure> {
-        self.print(json, |timeout| via::call(of, server, chosen, timeout, json))
+        let (timeout, print) = self.prepared(json)?;
+        print(&via::call(of, server, chosen, timeout, json)?)
     }
 
-    fn print(
-        &self,
-        json: bool,
-        call: impl FnOnce(Option<Duration>) -> Result<Box<RawValue>, OneShotFailure>,
-    ) -> Result<(), OneShotFailure> {
+    /// How long an answer is waited for, and what prints it where it is to go.
+    fn prepared(&self, json: bool) -> Result<(Option<Duration>, impl FnOnce(&RawValue) -> Printed), OneShotFailure> {
         let timeout = self.timeout.as_deref().map(typed::timeout).transpose()?;
         let out = self.out.clone().map(Destination::File);
         let to = out.or_else(|| self.out_dir.clone().map(Destination::Folder));
         let to = to.map(|to| to.prepare()).transpose()?;
-        let raw = call(timeout)?;
-        let answer: CallResult = serde_json::from_str(raw.get())
-            .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
-        if result::print_call(&raw, answer, &Shape::of_json(json), to)? { Ok(()) } else { Err(OneShotFailure::Tool) }
-    }
-
-    fn result(
-        &self,
-        place: &OneShotPlace,
-        server: &str,
-        timeout: Option<Duration>,
-        choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
-    ) -> Result<Box<RawValue>, OneShotFailure> {
-        let config = place.config_of(&[server.to_owned()])?;
-        let name = server.parse().map_err(|error| OneShotFailure::Usage(format!("\"{server}\": {error}")))?;
-        let policy = self.policy.as_deref().unwrap_or("open");
-        let (state, lists, entries) = (&*place.folders.state, &place.lists, &place.entries);
-        let one = OneCall { config, state, server: name, policy, timeout, lists, entries };
-        let runtime = super::runtime().map_err(anyhow::Error::from)?;
-        let done = runtime.block_on(one.make(choose));
-        runtime.shutdown_background();
-        done
+        let print = move |raw: &RawValue| {
+            let answer: CallResult = serde_json::from_str(raw.get())
+                .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
+            if result::print_call(raw, answer, &Shape::of_json(json), to)? { Ok(()) } else { Err(OneShotFailure::Tool) }
+        };
+        Ok((timeout, print))
     }
 }
+
+/// What comes of printing a result.
+type Printed = Result<(), OneShotFailure>;

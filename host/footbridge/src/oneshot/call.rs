@@ -42,11 +42,13 @@ pub(crate) struct OneCall<'a> {
 }
 
 impl OneCall<'_> {
-    /// Starts the server, has the tool chosen by what it offers, calls it, and ends everything.
+    /// Starts the server, has the tool chosen by what it offers, calls it, hands the result on, and ends everything,
+    /// which may take long: heads of the record are handed on as well.
     pub(crate) async fn make(
         self,
         choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
-    ) -> Result<Box<RawValue>, OneShotFailure> {
+        hand_on: impl FnOnce(&RawValue) -> Result<(), OneShotFailure>,
+    ) -> Result<(), OneShotFailure> {
         let unknown = |unknown: UnknownPolicy| OneShotFailure::Usage(unknown.to_string());
         let policy = self.config.policies.get(self.policy).map_err(unknown)?;
         let mut signals = Signals::listen_if_not_ignored(&ENDS).context("cannot listen for signals")?;
@@ -63,6 +65,7 @@ impl OneCall<'_> {
             signal = signals.next() => Err(OneShotFailure::Interrupted(signal)),
             done = calling => done,
         };
+        let done = done.and_then(|result| hand_on(&result));
         tokio::select! {
             () = running.stop() => {}
             // Whoever is in such a hurry has the keeper do it.

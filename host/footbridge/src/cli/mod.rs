@@ -128,6 +128,9 @@ enum Command {
         /// Default: those that are called as the presets openai, anthropic and npm
         #[arg(long = "service", value_name = "NAME")]
         services: Vec<String>,
+        /// The port in the sandbox, where it is another than the relay's
+        #[arg(long, value_name = "PORT", default_value_t = footbridge_proto::vars::DEFAULT_PORT)]
+        port: u16,
         #[command(flatten)]
         files: Files,
     },
@@ -200,7 +203,9 @@ pub fn main() -> i32 {
         Command::Policy(command) => policy::main(command),
         Command::Step(args) => step::main(&args),
         Command::Doctor(args) => doctor::main(&args),
-        Command::AgentConfig { agent, services, files } => agent_config(agent, &services, &files),
+        Command::AgentConfig { agent, services, port, files } => {
+            models_of(&services, port, &files).and_then(|models| agent_config(agent, &models))
+        }
         Command::Completions { shell } => about::completions(shell),
         Command::Man => about::man(),
         Command::DemoServer => demo_server(),
@@ -358,20 +363,23 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 )]
 struct NoModel(String);
 
-fn agent_config(agent: Agent, services: &[String], files: &Files) -> anyhow::Result<i32> {
-    let models = if services.is_empty() { Models::of_presets() } else { models_of(services, files)? };
+fn agent_config(agent: Agent, models: &Models) -> anyhow::Result<i32> {
     report::note(&format!("for {}:", agent.place()));
-    report::out(&agent.configuration(&models))?;
+    report::out(&agent.configuration(models))?;
     Ok(0)
 }
 
-/// Where the services of these names are, which need no credential for that.
-fn models_of(services: &[String], files: &Files) -> anyhow::Result<Models> {
+/// Where the services of these names are, which need no credential for that; without any, those that are called as
+/// presets.
+fn models_of(services: &[String], port: u16, files: &Files) -> anyhow::Result<Models> {
+    if services.is_empty() {
+        return Ok(Models::of_presets(port));
+    }
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let wanted = WantedParts { services: WantedServices::Named(Vec::new()), ..WantedParts::none() };
     let (config, _) = load_config_of(files, Writable::here(), wanted)?;
-    let models = Models::of(&of_names(&config, &known(&config, services)?)?);
+    let models = Models::of(&of_names(&config, &known(&config, services)?)?, port);
     if models.is_empty() {
         return Err(NoModel(services.join(", ")).into());
     }

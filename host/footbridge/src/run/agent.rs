@@ -57,19 +57,19 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// The services that are called as their presets.
+    /// The services that are called as their presets, at this port.
     #[must_use]
-    pub(crate) fn of_presets() -> Self {
-        let address = |name: &str| Some(by_default(name));
+    pub(crate) fn of_presets(port: u16) -> Self {
+        let address = |name: &str| Some(address(name, port));
         Self { openai: address("openai"), anthropic: address("anthropic"), npm: address("npm") }
     }
 
-    /// The first of these services for each, by the variables that guests get of it.
+    /// The first of these services for each, by the variables that guests get of it, at this port.
     #[must_use]
-    pub(crate) fn of(services: &[ServiceSpec]) -> Self {
+    pub(crate) fn of(services: &[ServiceSpec], port: u16) -> Self {
         let setting = |variable: &str| {
             let service = services.iter().find(|spec| spec.environment.contains_key(variable));
-            service.map(|spec| by_default(spec.name.as_str()))
+            service.map(|spec| address(spec.name.as_str(), port))
         };
         Self {
             openai: setting("OPENAI_BASE_URL"),
@@ -258,10 +258,9 @@ fn codex_entries(passed: &[&str]) -> impl Iterator<Item = (&'static str, Value)>
 /// The setting of Codex that decides whether commands get a login shell.
 const LOGIN_SHELL: &str = "allow_login_shell";
 
-/// The address of a service of this name in a sandbox.
-#[must_use]
-fn by_default(service: &str) -> String {
-    format!("http://127.0.0.1:{}/s/{service}", vars::DEFAULT_PORT)
+/// The address of a service of this name, as the guest has it.
+fn address(service: &str, port: u16) -> String {
+    format!("http://127.0.0.1:{port}/s/{service}")
 }
 
 /// A provider of models in TOML, whose service has this address: Codex takes it from no variable.
@@ -368,7 +367,7 @@ mod tests {
             assert!(told(agent, &["aider"]).unwrap_err().contains("its own file alone"));
         }
         for agent in [Agent::Aider, Agent::Continue] {
-            assert!(agent.configuration(&Models::of_presets()).contains("/s/anthropic"));
+            assert!(agent.configuration(&Models::of_presets(vars::DEFAULT_PORT)).contains("/s/anthropic"));
         }
         let mut env = vec![Asked { name: OPENCODE_SETTINGS.to_owned(), value: None }];
         let error = Agent::Opencode.tell(&mut vec!["opencode".into()], &mut env, &Models::default()).unwrap_err();
@@ -377,19 +376,21 @@ mod tests {
 
     #[test]
     fn what_is_printed_has_the_services_of_the_presets_names() {
-        let opencode: Value = serde_json::from_str(&Agent::Opencode.configuration(&Models::of_presets())).unwrap();
+        let opencode: Value =
+            serde_json::from_str(&Agent::Opencode.configuration(&Models::of_presets(vars::DEFAULT_PORT))).unwrap();
         let address = |provider: &str| opencode["provider"][provider]["options"]["baseURL"].clone();
         assert_eq!(address("anthropic"), "http://127.0.0.1:7179/s/anthropic/v1");
         assert_eq!(address("openai"), "http://127.0.0.1:7179/s/openai/v1");
         let npmrc = "registry=http://127.0.0.1:7179/s/npm/\nreplace-registry-host=always\n\
                      //127.0.0.1:7179/s/npm/:_authToken=${TOOL_CLI_TOKEN}\n";
-        assert_eq!(Agent::Npm.configuration(&Models::of_presets()), npmrc);
+        assert_eq!(Agent::Npm.configuration(&Models::of_presets(vars::DEFAULT_PORT)), npmrc);
     }
 
     #[test]
     fn a_file_has_what_a_session_at_a_socket_needs_and_a_run_does_not() {
         let variables = |agent: Agent| -> Value {
-            let file: Value = serde_json::from_str(&agent.configuration(&Models::of_presets())).unwrap();
+            let file: Value =
+                serde_json::from_str(&agent.configuration(&Models::of_presets(vars::DEFAULT_PORT))).unwrap();
             file["mcpServers"]["footbridge"]["env"].clone()
         };
         let names = ["TOOL_CLI_PORT", "TOOL_CLI_TOKEN", "TOOL_CLI_HOST", "TOOL_CLI_SOCKET", "TOOL_CLI_TOKEN_FILE"];
@@ -400,13 +401,14 @@ mod tests {
         }
         assert_eq!(variables(Agent::Claude)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET:-}");
         assert_eq!(variables(Agent::Gemini)["TOOL_CLI_SOCKET"], "${TOOL_CLI_SOCKET}");
-        let gemini: Value = serde_json::from_str(&Agent::Gemini.configuration(&Models::of_presets())).unwrap();
+        let gemini: Value =
+            serde_json::from_str(&Agent::Gemini.configuration(&Models::of_presets(vars::DEFAULT_PORT))).unwrap();
         assert_eq!(gemini["security"]["auth"]["selectedType"], "gemini-api-key");
     }
 
     #[test]
     fn codex_gets_toml() {
-        let table: toml::Table = Agent::Codex.configuration(&Models::of_presets()).parse().unwrap();
+        let table: toml::Table = Agent::Codex.configuration(&Models::of_presets(vars::DEFAULT_PORT)).parse().unwrap();
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"].as_array().unwrap().len(), OF_ANY.len());
         assert_eq!(table["mcp_servers"]["footbridge"]["env_vars"][1].as_str(), Some("TOOL_CLI_TOKEN"));
         let provider = &table["model_providers"]["footbridge"];

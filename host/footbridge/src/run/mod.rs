@@ -21,7 +21,10 @@ mod supervise;
 
 use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
-use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
+use footbridge_proto::{
+    endpoint::{Endpoint, TcpEndpoint},
+    vars,
+};
 
 use crate::{
     composition::{self, Started, Wanted},
@@ -153,10 +156,10 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
     };
     let folder = RunFolder::create(&folders.runtime, tools)?;
-    tell_agent(&mut run, &choice)?;
-    let shown = files.plan(&run, folders, &folder, &guest).await?;
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
+    tell_agent(&mut run, &endpoint)?;
+    let shown = files.plan(&run, folders, &folder, &guest).await?;
     let local = Local::find()?;
     let services = of_names(&run.config, &run.services)?;
     let limits = run.limits.alone(&run.config.named_limits);
@@ -202,15 +205,12 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     ended
 }
 
-/// Has the agent of the command know of the bridge.
-fn tell_agent(run: &mut Run, choice: &Choice) -> anyhow::Result<()> {
+/// Has the agent of the command know of the bridge, whose port is the relay's where this is no port.
+fn tell_agent(run: &mut Run, endpoint: &Endpoint) -> anyhow::Result<()> {
     let Some(agent) = run.agent else { return Ok(()) };
-    let services = match choice {
-        // The port is known once it is bound.
-        Choice::None => Vec::new(),
-        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => of_names(&run.config, &run.services)?,
-    };
-    Ok(agent.tell(&mut run.command, &mut run.env, &Models::of(&services))?)
+    let port = if let Endpoint::Tcp(tcp) = endpoint { tcp.port } else { vars::DEFAULT_PORT };
+    let models = Models::of(&of_names(&run.config, &run.services)?, port);
+    Ok(agent.tell(&mut run.command, &mut run.env, &models)?)
 }
 
 /// Listens where the command, or its relay, connects to.

@@ -65,9 +65,8 @@ fn a_record_that_nobody_touched_verifies_and_the_first_bad_record_is_named() {
     fs::write(&path, text.trim_end()).unwrap();
     assert_eq!(audit(&host, &["verify"]).status, 1, "it was whole when its head was handed out");
     fs::write(&path, format!("{text}{{\"seq\":8,")).unwrap();
-    let torn = audit(&host, &["verify"]);
-    assert_eq!(torn.status, 0, "{torn:?}");
-    assert!(torn.stdout.contains("half a line of"), "{torn:?}");
+    let behind = audit(&host, &["verify"]);
+    assert!(behind.status == 1 && behind.stdout.contains("bytes stand behind the end"), "{behind:?}");
 }
 
 #[test]
@@ -257,7 +256,9 @@ fn an_export_is_the_record_and_its_csv_is_text_and_no_formula() {
     let labelled = csv.matches(r#""{""team"":""a b""}""#).count();
     assert_eq!(labelled, exported.matches(r#""labels":"#).count(), "{csv}");
     assert!(csv.contains(",'=cmd|calc,") && csv.contains(",\"'+1,\"\"a\\u{1b}\","), "{csv}");
-    assert_eq!(audit(&host, &["export", "--until", "2001-01-01"]).well(), "");
+    let none = audit(&host, &["export", "--until", "2001-01-01"]);
+    assert_eq!((none.status, none.stdout.as_str()), (0, ""), "{none:?}");
+    assert!(none.stderr.contains("no record of that time was found: looked at 1 chain in"), "{none:?}");
     assert_eq!(audit(&host, &["export", "--since", "1h", "--until", "2999-01-01"]).well(), exported);
     audit(&host, &["export", "--since", "yesterday"]).fails(2, &["2026-11-22T10:00:00Z"]);
 }
@@ -290,6 +291,60 @@ fn no_secret_reaches_a_record_or_a_log() {
         assert!(!record.contains(value), "{value}: {record}");
         assert!(!log.contains(value), "{value}: {log}");
     }
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_keeps_nothing_else_from_being_read() {
+    let host = host();
+    let id = id(&host, "intent");
+    // As somebody, or something, might leave it there: a folder, a pipe and a link in place of files.
+    let bad = host.state().join("audit/bad");
+    fs::create_dir_all(bad.join("000001.jsonl")).unwrap();
+    fs::create_dir(host.state().join("audit/piped")).unwrap();
+    let pipe = host.state().join("audit/piped/000001.jsonl");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let verified = audit(&host, &["verify"]);
+    assert_eq!(verified.status, 1, "{verified:?}");
+    for part in ["BAD  bad: unreadable: ", "000001.jsonl is no file", "BAD  piped: unreadable: ", "signed to the end"] {
+        assert!(verified.stdout.contains(part), "{part}: {verified:?}");
+    }
+    for (words, status) in [(["tail", "--lines=9"], 1), (["export", "--json"], 1), (["show", &id], 0)] {
+        let ran = audit(&host, &words);
+        assert_eq!(ran.status, status, "{ran:?}");
+        assert!(ran.stdout.contains("get_weather"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("the chain \"piped\" cannot be read") && ran.stderr.contains("move it away"),
+            "{ran:?}"
+        );
+    }
+    audit(&host, &["usage"]).fails(1, &["the chain \"bad\" cannot be read", "no request"]);
+    fs::remove_dir_all(&bad).unwrap();
+    fs::remove_file(&pipe).unwrap();
+    // What only keeps something from being compared is said, and is no problem.
+    let heads = host.state().join("audit/heads.jsonl");
+    let text = fs::read_to_string(&heads).unwrap();
+    fs::write(&heads, format!("{text}{{\"half\n")).unwrap();
+    let noted = audit(&host, &["verify"]).well();
+    assert!(noted.contains("note heads.jsonl line 3 is no head"), "{noted}");
+    fs::remove_file(&heads).unwrap();
+    fs::remove_file(host.state().join("state.db")).unwrap();
+    let noted = audit(&host, &["verify"]).well();
+    assert!(
+        noted.contains("note heads.jsonl has no head") && noted.contains("note the store, state.db, has no"),
+        "{noted}"
+    );
+}
+
+#[test]
+fn what_names_no_chain_is_refused_and_makes_nothing() {
+    let host = Host::with(&Servers::demo());
+    audit(&host, &["forget", "x"]).fails(1, &["no heads of a chain \"x\""]);
+    assert!(!host.state().join("state.db").exists());
+    assert_eq!(host.runs_script("true").status, 0);
+    for words in [["verify", ""], ["export", "."], ["tail", "--chain="], ["usage", "--chain=."]] {
+        audit(&host, &words).fails(2, &["there is no chain", "give the name of a folder"]);
+    }
+    audit(&host, &["show", ""]).fails(2, &["<ID>"]);
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs, io,
+    io::{self, Read as _},
     path::Path,
 };
 
 use super::super::head::{HEADS, HeadKey, SignedHead};
+use super::files::open;
 
 /// Heads from outside the chains: of the file beside them, of the store, and given by hand.
 #[derive(Debug, Clone, Default)]
@@ -15,10 +16,12 @@ pub struct KnownHeads {
     keys: Vec<String>,
     /// By chain.
     heads: HashMap<String, Vec<SignedHead>>,
-    /// Lines of the file of heads that cannot be used, and why.
+    /// How many of them are of the file beside the chains; none if that cannot be read.
+    pub in_file: Option<usize>,
+    /// What is wrong with heads, or with the file of heads.
     pub bad: Vec<String>,
-    /// What keeps the key from being read.
-    pub no_key: Option<String>,
+    /// What is no sign of a change, and keeps something from being compared.
+    pub notes: Vec<String>,
 }
 
 /// A text that is no head.
@@ -53,16 +56,14 @@ pub fn parse_heads(text: &str) -> Result<Vec<SignedHead>, NoHead> {
 impl KnownHeads {
     /// What an audit folder knows, and heads that were kept elsewhere. The signatures of `keys` count alone; where none
     /// is named, those of the folder's own key; where there is none either, those of whoever signed what was kept.
-    ///
-    /// # Errors
-    /// When the file of heads is there and cannot be read.
-    pub fn of(audit: &Path, keys: &[String], kept: Vec<SignedHead>) -> io::Result<Self> {
+    #[must_use]
+    pub fn of(audit: &Path, keys: &[String], kept: Vec<SignedHead>) -> Self {
         let mut known = Self { keys: keys.to_vec(), ..Self::default() };
         if known.keys.is_empty() {
             // Whoever changed the folder may have replaced its key: it says nothing beside keys that were named.
             match HeadKey::read(audit) {
                 Ok(key) => known.keys.extend(key.map(|key| key.public().to_owned())),
-                Err(error) => known.no_key = Some(error.to_string()),
+                Err(error) => known.notes.push(format!("{error}. So whose signatures these are is not known")),
             }
         }
         if known.keys.is_empty() {
@@ -78,21 +79,33 @@ impl KnownHeads {
             }
             known.add(head);
         }
-        let path = audit.join(HEADS);
-        let text = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(known),
-            bytes => String::from_utf8_lossy(&bytes?).into_owned(),
-        };
-        for (at, line) in text.lines().enumerate() {
+        known.add_file(&audit.join(HEADS));
+        known
+    }
+
+    /// Adds the file beside the chains.
+    fn add_file(&mut self, path: &Path) {
+        let (mut bytes, mut found) = (Vec::new(), 0);
+        match open(path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return self.bad.push(format!("the heads beside the chains cannot be read: {error}")),
+            Ok(_) => {}
+        }
+        let lines = String::from_utf8_lossy(&bytes);
+        for (at, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let place = format!("{HEADS} line {}", at + 1);
             match parse_heads(line).map(|mut heads| heads.remove(0)) {
-                Ok(head) if known.is_trusted(&head.key) => known.add(head),
-                Ok(_) => known.bad.push(format!("{HEADS} line {}: signed with another key", at + 1)),
-                // What a crash left of a line says nothing, for or against.
-                Err(NoHead::Line(_)) => {}
-                Err(_) => known.bad.push(format!("{HEADS} line {}: its signature does not hold", at + 1)),
+                Ok(head) if self.is_trusted(&head.key) => {
+                    found += 1;
+                    self.add(head);
+                }
+                Ok(_) => self.bad.push(format!("{place}: signed with another key")),
+                Err(NoHead::Signature(_)) => self.bad.push(format!("{place}: its signature does not hold")),
+                // Half a line says nothing, for or against.
+                Err(_) => self.notes.push(format!("{place} is no head: a crash left it, or somebody changed it")),
             }
         }
-        Ok(known)
+        self.in_file = Some(found);
     }
 
     /// Adds what the store has. A head that is signed with another key, or not at all, is one more that is bad.

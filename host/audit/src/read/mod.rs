@@ -9,7 +9,7 @@ mod report;
 mod verify;
 mod walk;
 
-pub use files::{ChainFolder, Lines, RawLine, chains, find};
+pub use files::{ChainFolder, ChainLines, Lines, RawLine, chains, find, folders};
 pub use heads::{KnownHeads, NoHead, parse_heads};
 pub use record::{Calls, ReadRecord, TYPES};
 pub use report::{ChainProblem, ProblemKind, Report};

@@ -2,7 +2,11 @@
 //!
 //! Values that others print; how something is found is `walk`'s and `verify`'s to know.
 
+use std::io;
+
 use serde::Serialize;
+
+use super::ChainFolder;
 
 /// What is wrong with a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -20,6 +24,8 @@ pub enum ProblemKind {
     Cut,
     /// A head that the harness's key did not sign.
     Forged,
+    /// It, or what is in its place, cannot be read.
+    Unreadable,
 }
 
 /// The first record that is wrong.
@@ -27,7 +33,7 @@ pub enum ProblemKind {
 pub struct ChainProblem {
     /// In which way.
     pub kind: ProblemKind,
-    /// The file in the chain's folder.
+    /// The file in the chain's folder; empty of one that cannot be read.
     pub file: String,
     /// The line in the file, from 1.
     pub line: u64,
@@ -67,6 +73,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// Of a chain that cannot be read; the error names the file.
+    #[must_use]
+    pub fn unreadable(chain: &ChainFolder, error: &io::Error) -> Self {
+        let (kind, what) = (ProblemKind::Unreadable, error.to_string());
+        let problem = ChainProblem { kind, file: String::new(), line: 0, seq: 0, what };
+        Self { folder: chain.name.clone(), problem: Some(problem), ..Self::default() }
+    }
+
     /// Whether nothing is wrong.
     #[must_use]
     pub fn is_good(&self) -> bool {

@@ -107,6 +107,10 @@ impl<'k> Walk<'k> {
             return Err(torn.problem(ProblemKind::Changed, "half a line in the middle of the chain"));
         }
         if !raw.is_whole {
+            // Behind the end only its head was still written, or who else writes to a chain that is shared.
+            if self.report.ended && !self.just_ended && !self.is_shared() {
+                return Err(self.here().problem(ProblemKind::Inserted, "bytes stand behind the end"));
+            }
             self.torn = Some(self.here());
             self.report.torn = raw.bytes.len();
             return Ok(());
@@ -196,6 +200,11 @@ impl<'k> Walk<'k> {
         }
     }
 
+    /// Whether processes write to it in turn.
+    fn is_shared(&self) -> bool {
+        self.report.chain.starts_with(shared::PREFIX)
+    }
+
     /// Whether a record of this type may stand here.
     fn kind_fits(&mut self, seen: &Seen, link: &Link) -> Result<(), ChainProblem> {
         let begins = self.line == 1;
@@ -208,7 +217,7 @@ impl<'k> Walk<'k> {
             );
         }
         // What processes write in turn goes on with the next of them.
-        let is_shared = self.report.chain.starts_with(shared::PREFIX);
+        let is_shared = self.is_shared();
         let goes_on = is_shared && matches!(link.r#type.as_str(), "started" | "rotated");
         // The head that is signed of the end comes with it.
         let is_of_the_end = link.r#type == "head" && std::mem::take(&mut self.just_ended);

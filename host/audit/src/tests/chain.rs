@@ -37,7 +37,7 @@ impl Chain {
     }
 
     pub(super) fn known(&self) -> KnownHeads {
-        KnownHeads::of(&self.audit(), &[], Vec::new()).unwrap()
+        KnownHeads::of(&self.audit(), &[], Vec::new())
     }
 
     pub(super) fn verify(&self) -> Report {
@@ -214,8 +214,11 @@ fn a_chain_that_is_cut_shows_against_its_heads_and_a_torn_line_is_no_crime() {
     assert_eq!((report.problem, report.torn, report.ended), (None, 7, false));
     let report = torn(ends.len() - 1, 7);
     assert_eq!((report.problem, report.torn, report.ended), (None, 7, true), "the last head can be torn too");
-    let behind_the_end = torn(ends.len(), 0);
-    assert_eq!(behind_the_end.problem, None);
+    assert_eq!(torn(ends.len(), 0).problem, None);
+    for behind in ["{\"seq\":", "\0\0"] {
+        fs::write(&path, format!("{text}{behind}")).unwrap();
+        assert_eq!(named(&chain.verify_alone().problem).0, ProblemKind::Inserted, "nothing is written there any more");
+    }
     fs::write(&path, format!("{}\nx\n", &text[..cut + 7])).unwrap();
     assert_eq!(named(&chain.verify_alone().problem).0, ProblemKind::Changed);
     fs::write(&path, &text[..3]).unwrap();

@@ -70,7 +70,7 @@ fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
     for name in ["heads.jsonl", "key"] {
         fs::copy(other.audit().join(name), chain.audit().join(name)).unwrap();
     }
-    let known = KnownHeads::of(&chain.audit(), &[], kept.clone()).unwrap();
+    let known = KnownHeads::of(&chain.audit(), &[], kept.clone());
     assert_eq!(verify(&chain.chain(), &known).unwrap().problem.unwrap().kind, ProblemKind::Changed);
     assert!(known.bad[0].contains("signed with another key"), "{:?}", known.bad);
 }
@@ -79,13 +79,13 @@ fn a_chain_made_anew_as_a_whole_shows_against_a_head_that_was_kept() {
 fn where_a_key_is_named_the_one_in_the_folder_counts_for_nothing() {
     let (forged, real) = (Chain::of(2, 1 << 20), HeadKey::open(tempfile::tempdir().unwrap().path()).unwrap());
     assert!(forged.verify().is_good(), "nothing in it shows who should have signed");
-    let named = KnownHeads::of(&forged.audit(), &[real.public().to_owned()], Vec::new()).unwrap();
+    let named = KnownHeads::of(&forged.audit(), &[real.public().to_owned()], Vec::new());
     assert_eq!(verify(&forged.chain(), &named).unwrap().problem.unwrap().kind, ProblemKind::Forged);
     assert_eq!(named.bad.len(), 2, "each head beside it: {:?}", named.bad);
     // Without a key beside it and one that is named, whoever signed what was kept is known.
     fs::remove_file(forged.audit().join("key")).unwrap();
     let digest = footbridge_core::digest::Digest::of("x");
-    let kept = KnownHeads::of(&forged.audit(), &[], vec![real.sign("c", 1, digest, "t".into())]).unwrap();
+    let kept = KnownHeads::of(&forged.audit(), &[], vec![real.sign("c", 1, digest, "t".into())]);
     assert_eq!((kept.bad.len(), kept.bad[0].starts_with("heads.jsonl line 1")), (2, true), "{:?}", kept.bad);
     assert_eq!(verify(&forged.chain(), &kept).unwrap().problem.unwrap().kind, ProblemKind::Forged);
 }
@@ -116,7 +116,12 @@ fn a_head_of_another_key_is_not_taken() {
     let heads = chain.audit().join("heads.jsonl");
     let theirs = fs::read_to_string(other.audit().join("heads.jsonl")).unwrap();
     fs::write(&heads, fs::read_to_string(&heads).unwrap() + &theirs + "{\"half\n").unwrap();
-    assert_eq!(chain.known().bad.len(), 2, "and half a line is none");
+    let known = chain.known();
+    assert_eq!((known.bad.len(), known.notes.len()), (2, 1), "half a line is none: {known:?}");
+    assert!(known.notes[0].starts_with("heads.jsonl line 5 is no head"), "{known:?}");
+    fs::remove_file(&heads).unwrap();
+    nix::unistd::mkfifo(&heads, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(chain.known().bad[0].contains("heads.jsonl is no file"), "and nobody waits for it");
     fs::copy(other.audit().join("key"), chain.audit().join("key")).unwrap();
     assert_eq!(chain.verify().problem.unwrap().kind, ProblemKind::Forged);
 }

@@ -6,12 +6,12 @@ use std::{collections::HashMap, ops::ControlFlow};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, ValueEnum};
 use csv::Terminator;
-use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
+use footbridge_proto::text::{Escaped, SafeJson};
 use serde_json::{Map, Value, json};
 
-use super::{BAD, Place, Printer};
+use super::{BAD, Place, Printer, Which, is_unread, safe_line};
 use crate::report;
-use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord};
+use footbridge_audit::read::{Calls, ChainFolder, ReadRecord};
 use footbridge_core::human::parse_duration;
 
 /// The columns of CSV: fields of records, `a.b` for `b` of `a`.
@@ -112,10 +112,15 @@ pub(super) struct Period {
     until: Option<DateTime<Utc>>,
 }
 
-/// Lines that are no records.
-#[derive(Debug, thiserror::Error)]
-#[error("left out what is no record, {}: `footbridge audit verify` says where", report::counted(*.0, "line"))]
-pub(super) struct LeftOut(pub(super) u64);
+/// What is in chains and in nothing that was made of them.
+#[derive(Debug, Default, thiserror::Error)]
+#[error("left out what is no record, {}: `footbridge audit verify` says where", report::counted(self.lines, "line"))]
+pub(super) struct LeftOut {
+    /// Lines that are no records.
+    lines: u64,
+    /// Whether there are chains that could not be read, which was said.
+    is_unread: bool,
+}
 
 pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     let chains = place.named(args.chain.as_deref())?;
@@ -126,16 +131,21 @@ pub(super) fn main(args: &ExportArgs, place: &Place) -> anyhow::Result<i32> {
     if args.format == Format::Csv {
         printer.line(&row(COLUMNS.map(str::to_owned))?)?;
     }
-    each_record(&chains, |origin, record| {
+    let mut is_empty = true;
+    let left_out = each_record(&chains, |origin, record| {
         if args.period.holds(record) {
+            is_empty = false;
             printer.line(&written(args.format, &origin.fields, record)?)?;
         }
         Ok(if printer.is_left() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-    })?
-    .map_or(Ok(0), |left_out| {
-        printer.flush()?;
-        left_out.status()
-    })
+    })?;
+    let Some(left_out) = left_out else { return Ok(0) };
+    printer.flush()?;
+    if is_empty {
+        let which = Which { chain: args.chain.clone(), session: None, server: None };
+        which.found_nothing(if args.period.is_all() { "record" } else { "record of that time" }, &chains, place);
+    }
+    left_out.status()
 }
 
 /// Goes through all records of these chains, each with where it is from, until it is told to stop. Lines that are no
@@ -144,37 +154,47 @@ pub(super) fn each_record(
     chains: &[ChainFolder],
     mut each: impl FnMut(&Origin, &ReadRecord) -> anyhow::Result<ControlFlow<()>>,
 ) -> anyhow::Result<Option<LeftOut>> {
-    let mut left_out = 0;
+    let mut left_out = LeftOut::default();
     for chain in chains {
-        let mut origins = Origins::of(&chain.name);
-        for (_, path) in chain.files()? {
-            let mut lines = Lines::open(&path, 0)?;
-            while let Some(line) = lines.next_line()? {
-                let Some(record) = ReadRecord::parse(&line.bytes).filter(|_| line.is_whole) else {
-                    left_out += 1;
-                    continue;
-                };
-                if each(&origins.next(&record), &record)?.is_break() {
-                    return Ok(None);
+        let (mut origins, mut lines) = (Origins::of(&chain.name), chain.lines());
+        loop {
+            let line = match lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    left_out.is_unread |= is_unread(chain, error);
+                    break;
                 }
+            };
+            let Some(record) = ReadRecord::parse(&line.bytes).filter(|_| line.is_whole) else {
+                left_out.lines += 1;
+                continue;
+            };
+            if each(&origins.next(&record), &record)?.is_break() {
+                return Ok(None);
             }
         }
     }
-    Ok(Some(LeftOut(left_out)))
+    Ok(Some(left_out))
 }
 
 impl LeftOut {
     /// Says them, if there are any.
     pub(super) fn status(self) -> anyhow::Result<i32> {
-        if self.0 == 0 {
-            return Ok(0);
+        let is_whole = self.lines == 0 && !self.is_unread;
+        if self.lines > 0 {
+            report::error(&self.into());
         }
-        report::error(&self.into());
-        Ok(BAD)
+        Ok(if is_whole { 0 } else { BAD })
     }
 }
 
 impl Period {
+    /// Whether nothing is left out.
+    fn is_all(&self) -> bool {
+        self.since.is_none() && self.until.is_none()
+    }
+
     /// A record without a time that can be read is never left out.
     pub(super) fn holds(&self, record: &ReadRecord) -> bool {
         let Ok(time) = record.text("time").parse::<DateTime<Utc>>() else { return true };
@@ -184,7 +204,6 @@ impl Period {
 
 fn written(format: Format, origin: &Map<String, Value>, record: &ReadRecord) -> anyhow::Result<String> {
     Ok(match format {
-        Format::Raw | Format::Jsonl if record.line.chars().any(needs_escape) => Escaped(&record.line).to_string(),
         Format::Raw => record.line.clone(),
         Format::Jsonl => with_origin(origin, record),
         Format::Csv => {
@@ -199,9 +218,10 @@ fn with_origin(origin: &Map<String, Value>, record: &ReadRecord) -> String {
     let more = origin.iter().filter(|(name, _)| !record.fields.contains_key(*name));
     let more: Map<String, Value> = more.map(|(name, value)| (name.clone(), value.clone())).collect();
     if more.is_empty() {
-        return record.line.clone();
+        return safe_line(record);
     }
-    let (line, more) = (record.line.trim_end(), json!(more).to_string());
+    let (line, more) = (safe_line(record), json!(more).to_string());
+    let line = line.trim_end();
     format!("{},{}", line.strip_suffix('}').unwrap_or(line), SafeJson(&more[1..]))
 }
 
@@ -264,8 +284,9 @@ fn row(cells: [String; COLUMNS.len()]) -> anyhow::Result<String> {
 /// A cell that a spreadsheet takes for text: what would be a formula gets a quote before it.
 fn cell(text: &str) -> String {
     let text = Escaped(text).to_string();
+    // Blanks before it, and forms of another width, are the same to some.
     let is_formula =
-        text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']) || text.trim_start().starts_with(['=', '@']);
+        text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']) || text.starts_with('\'');
     if is_formula { format!("'{text}") } else { text }
 }
 
@@ -300,6 +321,11 @@ mod tests {
             ("-2,3", "\"'-2,3\""),
             ("@x", "'@x"),
             (" =x", "' =x"),
+            ("  +1", "'  +1"),
+            ("\u{a0}-1", "'\u{a0}-1"),
+            ("＝1+1", "'＝1+1"),
+            ("'x", "''x"),
+            ("\tx", "\\tx"),
             (" x", " x"),
             ("a\nb\u{1b}", "a\\nb\\u{1b}"),
         ] {
@@ -339,6 +365,19 @@ mod tests {
         assert_eq!(all, ["s", "model", "http", "POST /v1/messages"]);
         let row = written(Format::Csv, &origin, &outcome).unwrap();
         assert!(row.contains(",s,,http,model,POST /v1/messages,"), "{row}");
+    }
+
+    #[test]
+    fn what_was_put_into_a_record_leaves_json_json_and_raw_lines_as_they_are() {
+        for line in ["{\"type\":\"x\",\"name\":\"a\u{202e}b\"}", "{\"type\":\"x\",\t\"name\":\"a\u{202e}b\"}\r"] {
+            let record = ReadRecord::parse(line.as_bytes()).unwrap();
+            let origin = Origins::of("c").next(&record).fields;
+            let exported = written(Format::Jsonl, &origin, &record).unwrap();
+            assert!(!exported.chars().any(footbridge_proto::text::needs_escape), "{exported:?}");
+            let read: Value = serde_json::from_str(&exported).unwrap();
+            assert_eq!((&read["name"], &read["chain"]), (&json!("a\u{202e}b"), &json!("c")), "{exported:?}");
+            assert_eq!(written(Format::Raw, &origin, &record).unwrap(), line);
+        }
     }
 
     #[test]

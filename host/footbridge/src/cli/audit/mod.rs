@@ -11,14 +11,15 @@ use std::{io, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use footbridge_proto::text::Escaped;
+use footbridge_proto::text::{Escaped, needs_escape, safe_json};
+use serde_json::Value;
 
 use crate::{
     config::folders::Folders,
     report,
     store::{StoreError, StoreKind},
 };
-use footbridge_audit::read::{ChainFolder, chains, find};
+use footbridge_audit::read::{ChainFolder, ReadRecord, chains, find};
 
 /// Status when something is wrong with the record, or what was asked for is not in it.
 const BAD: i32 = 1;
@@ -133,6 +134,29 @@ impl Place {
     }
 }
 
+/// Says that a chain cannot be read, or not to its end; whoever looks at all of them goes on with the next. False where
+/// it was moved away meanwhile, which is no mistake.
+fn is_unread(chain: &ChainFolder, source: io::Error) -> bool {
+    let is_there = is_there(chain);
+    if is_there {
+        report::error(&Unread { chain: chain.name.clone(), source }.into());
+    }
+    is_there
+}
+
+/// Whether nobody moved a chain away since it was found.
+fn is_there(chain: &ChainFolder) -> bool {
+    chain.path.symlink_metadata().is_ok()
+}
+
+/// A record's line as JSON that steers no terminal, whatever was put into it.
+fn safe_line(record: &ReadRecord) -> String {
+    if !record.line.chars().any(needs_escape) {
+        return record.line.clone();
+    }
+    safe_json(Value::Object(record.fields.clone()).to_string())
+}
+
 /// Does something with the store.
 fn in_store<T>(work: impl Future<Output = Result<T, StoreError>>) -> io::Result<Result<T, StoreError>> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
@@ -143,16 +167,18 @@ fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
         report::error(&StillThere(chain.to_owned()).into());
         return Ok(BAD);
     }
+    // Looked at first: where nothing is kept, no store is made.
+    let kept = in_store(StoreKind::default().read_heads(&place.state))??;
+    if kept.iter().all(|head| head.chain != chain) {
+        report::error(&NoHeads(chain.to_owned()).into());
+        return Ok(BAD);
+    }
     let forgotten = in_store(async {
         let store = StoreKind::default().open(&place.state).await?;
         let forgotten = store.forget_heads(chain).await;
         store.close().await;
         forgotten
     })??;
-    if forgotten == 0 {
-        report::error(&NoHeads(chain.to_owned()).into());
-        return Ok(BAD);
-    }
     report::note(&format!("{} of the chain {} forgotten", report::counted(forgotten, "head"), Escaped(chain)));
     Ok(0)
 }
@@ -171,6 +197,14 @@ struct NoHeads(String);
 #[derive(Debug, thiserror::Error)]
 #[error("there is no record in {}: FOOTBRIDGE_STATE names another state folder", .0.display())]
 struct NoRecord(PathBuf);
+
+/// The rest of a chain, or all of it, is left out.
+#[derive(Debug, thiserror::Error)]
+#[error("the chain {chain:?} cannot be read, and is left out from there on: {source}")]
+struct Unread {
+    chain: String,
+    source: io::Error,
+}
 
 /// No such chain.
 #[derive(Debug, thiserror::Error)]

@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 use footbridge_proto::text::Escaped;
 use serde_json::{Value, json};
 
-use super::{super::approvals, BAD, Place, Printer, Which};
+use super::{super::approvals, BAD, Place, Printer, Which, is_unread};
 use crate::{
     cli::{WantedParts, load_config_of},
     config::Writable,
     report,
 };
-use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
+use footbridge_audit::read::{ChainFolder, ReadRecord};
 use footbridge_calls::replay::{Again, Missing, PastCall};
 use footbridge_core::{
     gate::{Policies, Policy},
@@ -123,16 +123,19 @@ struct Totals {
 impl Replay<'_> {
     fn chain(&mut self, chain: &ChainFolder) -> anyhow::Result<()> {
         let mut labels: BTreeMap<String, Labels> = BTreeMap::new();
-        for (_, path) in chain.files()? {
-            let mut lines = Lines::open(&path, 0)?;
-            while let Some(line) = lines.next_line()?.filter(|line| line.is_whole) {
-                match ReadRecord::parse(&line.bytes) {
-                    Some(record) => self.record(&chain.name, &record, &mut labels)?,
-                    None => self.totals.no_records += 1,
+        let mut lines = chain.lines();
+        while !self.printer.is_left() {
+            let line = match lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(error) => {
+                    let _it_was_said = is_unread(chain, error);
+                    break;
                 }
-                if self.printer.is_left() {
-                    return Ok(());
-                }
+            };
+            match ReadRecord::parse(&line.bytes).filter(|_| line.is_whole) {
+                Some(record) => self.record(&chain.name, &record, &mut labels)?,
+                None => self.totals.no_records += 1,
             }
         }
         Ok(())

@@ -1,12 +1,12 @@
 //! `footbridge audit show`.
 
-use clap::Args;
+use clap::{Args, builder::NonEmptyStringValueParser};
 use footbridge_proto::text::Escaped;
 use serde_json::Value;
 
-use super::{BAD, Place};
+use super::{BAD, Place, is_unread, safe_line};
 use crate::report;
-use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
+use footbridge_audit::read::{ChainFolder, ReadRecord};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -16,7 +16,7 @@ use footbridge_audit::read::{ChainFolder, Lines, ReadRecord};
 The id is the auditId of an answer, or the id that `footbridge audit tail` shows.")]
 pub(in crate::cli) struct ShowArgs {
     /// The call's id
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
     id: String,
     /// Print JSON: a list of the call's records
     #[arg(long)]
@@ -31,7 +31,10 @@ struct NoCall(String);
 pub(super) fn main(args: &ShowArgs, place: &Place) -> anyhow::Result<i32> {
     // The newest first: whoever asks mostly asks about something that just happened.
     for chain in place.chains()?.iter().rev() {
-        let found = records_of(chain, &args.id)?;
+        let (found, error) = records_of(chain, &args.id);
+        if let Some(error) = error {
+            let _it_was_said = is_unread(chain, error);
+        }
         if !found.is_empty() {
             report::out(&if args.json { as_json(&found) } else { as_text(chain, &found) })?;
             return Ok(0);
@@ -41,19 +44,22 @@ pub(super) fn main(args: &ShowArgs, place: &Place) -> anyhow::Result<i32> {
     Ok(BAD)
 }
 
-fn records_of(chain: &ChainFolder, id: &str) -> std::io::Result<Vec<ReadRecord>> {
-    let mut found = Vec::new();
-    for (_, path) in chain.files()? {
-        let mut lines = Lines::open(&path, 0)?;
-        while let Some(line) = lines.next_line()? {
-            found.extend(ReadRecord::parse(&line.bytes).filter(|record| record.text("id") == id));
+/// The records of a call, as far as the chain can be read, and why not further.
+fn records_of(chain: &ChainFolder, id: &str) -> (Vec<ReadRecord>, Option<std::io::Error>) {
+    let (mut found, mut lines) = (Vec::new(), chain.lines());
+    loop {
+        match lines.next_line() {
+            Ok(Some(line)) => {
+                found.extend(ReadRecord::parse(&line.bytes).filter(|record| record.text("id") == id));
+            }
+            Ok(None) => return (found, None),
+            Err(error) => return (found, Some(error)),
         }
     }
-    Ok(found)
 }
 
 fn as_json(records: &[ReadRecord]) -> String {
-    let lines: Vec<String> = records.iter().map(|record| Escaped(&record.line).to_string()).collect();
+    let lines: Vec<String> = records.iter().map(safe_line).collect();
     format!("[{}]\n", lines.join(","))
 }
 

@@ -1,9 +1,9 @@
 //! `footbridge audit tail`.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, SystemTime},
 };
@@ -12,12 +12,15 @@ use chrono::{DateTime, Utc};
 use clap::{Args, builder::PossibleValuesParser};
 use footbridge_proto::text::Escaped;
 
-use super::{Place, Printer, Which};
+use super::{BAD, Place, Printer, Which, is_unread, safe_line};
 use crate::report;
-use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord, TYPES};
+use footbridge_audit::read::{Calls, ChainFolder, Lines, ReadRecord, TYPES, folders};
 
 /// How often new records are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How much of a chain's end is read first, bytes, and how many times more if that does not do.
+const END: u64 = 256 * 1024;
+const MORE: u64 = 8;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Records of all runs are shown, in the order of their time.
@@ -51,25 +54,29 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut printer = Printer::default();
     let mut readers = Vec::new();
-    let last = last(args, &chains, &mut readers)?;
+    let Last { shown: last, is_unread: is_bad } = last(args, &chains, &mut readers);
     if last.is_empty() && args.lines > 0 {
         let kind = args.kind.as_deref().map(|kind| format!(" of type {kind}")).unwrap_or_default();
         args.which.found_nothing(&format!("record{kind}"), &chains, place);
     }
     last.iter().try_for_each(|shown| printer.line(&shown.text))?;
     printer.flush()?;
-    let mut known: Vec<String> = chains.into_iter().map(|chain| chain.name).collect();
+    let mut known: HashSet<String> = chains.into_iter().map(|chain| chain.name).collect();
     while args.follow && !printer.is_left() {
         thread::sleep(LOOK_EVERY);
         if args.which.chain.is_none() {
-            for chain in place.chains()?.into_iter().filter(|chain| !known.contains(&chain.name)).collect::<Vec<_>>() {
-                known.push(chain.name.clone());
-                readers.push(Reader::new(chain));
+            for chain in folders(&place.audit)? {
+                if known.insert(chain.name.clone()) {
+                    readers.push(Reader::new(chain));
+                }
             }
         }
         let mut new = Vec::new();
         for reader in &mut readers {
-            reader.read(args, &mut |shown| new.push(shown))?;
+            if let Err(error) = reader.read(args, &mut |shown| new.push(shown)) {
+                reader.is_over = true;
+                let _it_was_said = is_unread(&reader.chain, error);
+            }
         }
         // A chain that its harness ended grows no more; one that processes share is never over.
         readers.retain(|reader| !reader.is_over);
@@ -77,25 +84,48 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
         new.iter().try_for_each(|shown| printer.line(&shown.text))?;
         printer.flush()?;
     }
-    Ok(0)
+    Ok(if is_bad { BAD } else { 0 })
 }
 
-/// The last lines of all these chains, in the order of their time, and the readers that go on from there.
-fn last(args: &TailArgs, chains: &[ChainFolder], readers: &mut Vec<Reader>) -> io::Result<Vec<Shown>> {
-    let mut by_change = Vec::new();
-    for chain in chains {
-        by_change.push((changed(chain)?, chain));
-    }
+/// The last lines of all these chains, in the order of their time.
+struct Last {
+    shown: Vec<Shown>,
+    /// Whether there are chains that could not be read, which was said.
+    is_unread: bool,
+}
+
+/// The last lines, and the readers that go on from there.
+fn last(args: &TailArgs, chains: &[ChainFolder], readers: &mut Vec<Reader>) -> Last {
+    // What cannot be looked at is said when it is read.
+    let mut by_change: Vec<_> = chains.iter().map(|chain| (changed(chain).ok().flatten(), chain)).collect();
     // The one that was written to last comes first, so that most of an old record need not be read.
     by_change.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let mut all: Vec<Shown> = Vec::new();
+    let (mut all, mut bad): (Vec<Shown>, bool) = (Vec::new(), false);
     for (changed, chain) in by_change {
         let is_older = |shown: &Shown| changed.is_some_and(|changed| changed < shown.time);
-        // Who follows has to know which calls are open in each chain.
         if !args.follow && all.len() >= args.lines && all.first().is_none_or(is_older) {
             continue;
         }
+        match last_of(args, chain) {
+            Ok((reader, own)) => {
+                readers.push(reader);
+                all.extend(own);
+            }
+            Err(error) => bad |= is_unread(chain, error),
+        }
+        all.sort_by(|a, b| a.time.cmp(&b.time));
+        all.drain(..all.len().saturating_sub(args.lines));
+    }
+    Last { shown: all, is_unread: bad }
+}
+
+/// The last lines of one chain, and the reader that goes on behind them. As little of its end is read as says enough.
+fn last_of(args: &TailArgs, chain: &ChainFolder) -> io::Result<(Reader, VecDeque<Shown>)> {
+    let mut bytes = END;
+    loop {
         let mut reader = Reader::new(chain.clone());
+        // Who follows has to know which calls are open.
+        let is_whole = args.follow || reader.skip_to_last(bytes)?;
         let mut own = VecDeque::new();
         reader.read(args, &mut |shown| {
             own.push_back(shown);
@@ -103,12 +133,11 @@ fn last(args: &TailArgs, chains: &[ChainFolder], readers: &mut Vec<Reader>) -> i
                 own.pop_front();
             }
         })?;
-        readers.push(reader);
-        all.extend(own);
-        all.sort_by(|a, b| a.time.cmp(&b.time));
-        all.drain(..all.len().saturating_sub(args.lines));
+        if is_whole || reader.given - reader.strange >= args.lines {
+            return Ok((reader, own));
+        }
+        bytes *= MORE;
     }
-    Ok(all)
 }
 
 /// A time, as records write times, after which nothing was written to a chain; none of one without files.
@@ -118,6 +147,12 @@ fn changed(chain: &ChainFolder) -> io::Result<Option<String>> {
     // The clock of files is coarser than that of records, and may be behind it by some milliseconds.
     let changed = DateTime::<Utc>::from(changed) + chrono::Duration::seconds(1);
     Ok(Some(changed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)))
+}
+
+/// Whether a file has more than so many bytes. Of what is no file that is for its opening to say.
+fn has_more(path: &Path, at: u64) -> io::Result<bool> {
+    let there = path.symlink_metadata()?;
+    Ok(!there.is_file() || there.len() > at)
 }
 
 /// A line to print.
@@ -136,27 +171,46 @@ struct Reader {
     time: String,
     is_ended: bool,
     is_over: bool,
+    /// How many lines were given.
+    given: usize,
+    /// How many of them were given up to the last outcome whose intent was not read.
+    strange: usize,
 }
 
 impl Reader {
     fn new(chain: ChainFolder) -> Self {
-        Self { chain, file: None, at: 0, calls: Calls::default(), time: String::new(), is_ended: false, is_over: false }
+        let (calls, time) = (Calls::default(), String::new());
+        Self { chain, file: None, at: 0, calls, time, is_ended: false, is_over: false, strange: 0, given: 0 }
+    }
+
+    /// Begins so many bytes before the end, or with the line behind that. Whether that is the whole chain.
+    fn skip_to_last(&mut self, bytes: u64) -> io::Result<bool> {
+        let mut left = bytes;
+        for (number, path) in self.chain.files()?.into_iter().rev() {
+            let length = path.symlink_metadata()?.len();
+            if let Some(at) = length.checked_sub(left).filter(|at| *at > 0) {
+                let mut lines = Lines::open(&path, at - 1)?;
+                lines.next_line()?;
+                (self.at, self.file) = (lines.at(), Some((number, path)));
+                return Ok(false);
+            }
+            left -= length;
+        }
+        Ok(true)
     }
 
     /// Gives every line that was written since, and that was asked for.
     fn read(&mut self, args: &TailArgs, give: &mut impl FnMut(Shown)) -> io::Result<()> {
         loop {
-            if let Some((_, path)) = &self.file {
+            // Most chains have nothing new, most of the time.
+            if let Some((_, path)) = &self.file
+                && has_more(path, self.at)?
+            {
                 let mut lines = Lines::open(path, self.at)?;
                 while let Some(line) = lines.next_line()?.filter(|line| line.is_whole) {
                     self.at = lines.at();
-                    let record = ReadRecord::parse(&line.bytes);
-                    self.time = record.iter().map(|record| record.text("time")).fold(self.time.clone(), String::max);
-                    let kind = record.as_ref().map(|record| record.text("type"));
-                    // The head behind its end is the last line that it gets.
-                    self.is_over |= self.is_ended && !self.chain.is_shared() && kind.as_deref() == Some("head");
-                    self.is_ended |= kind.as_deref() == Some("ended");
-                    if let Some(text) = shown(args, &line.bytes, &mut self.calls) {
+                    if let Some(text) = self.line(args, &line.bytes) {
+                        self.given += 1;
                         give(Shown { time: self.time.clone(), text });
                     }
                 }
@@ -169,21 +223,35 @@ impl Reader {
             }
         }
     }
+
+    /// Takes a line; gives it as it is to be printed, if it was asked for.
+    fn line(&mut self, args: &TailArgs, line: &[u8]) -> Option<String> {
+        let Some(record) = ReadRecord::parse(line) else {
+            let text = String::from_utf8_lossy(line);
+            return Some(format!("(no record) {}", Escaped(text.get(..200).unwrap_or(&text))));
+        };
+        self.time = record.text("time").max(std::mem::take(&mut self.time));
+        let (kind, call) = (record.text("type"), self.calls.of(&record));
+        // The head behind its end is the last line that it gets.
+        self.is_over |= self.is_ended && !self.chain.is_shared() && kind == "head";
+        self.is_ended |= kind == "ended";
+        let is_strange = kind == "outcome" && call[0].is_empty();
+        let text = shown(args, &record, call);
+        if is_strange {
+            self.strange = self.given + usize::from(text.is_some());
+        }
+        text
+    }
 }
 
-/// A line as it is to be printed, if it was asked for.
-fn shown(args: &TailArgs, line: &[u8], calls: &mut Calls) -> Option<String> {
-    let Some(record) = ReadRecord::parse(line) else {
-        let text = String::from_utf8_lossy(line);
-        return Some(format!("(no record) {}", Escaped(text.get(..200).unwrap_or(&text))));
-    };
-    let [session, server, name, _] = calls.of(&record);
-    let kind = record.text("type");
+/// A record as it is to be printed, if it was asked for, with what is known of its call.
+fn shown(args: &TailArgs, record: &ReadRecord, call: [String; 4]) -> Option<String> {
+    let ([session, server, name, _], kind) = (call, record.text("type"));
     if !args.which.is_asked_for(&session, &server) || args.kind.as_ref().is_some_and(|asked| *asked != kind) {
         return None;
     }
     if args.json {
-        return Some(Escaped(&record.line).to_string());
+        return Some(safe_line(record));
     }
     let target = if server.is_empty() { String::new() } else { format!("{server}/{name}") };
     let time: String = record.text("time").replace('T', " ").chars().take(23).collect();
@@ -192,7 +260,7 @@ fn shown(args: &TailArgs, line: &[u8], calls: &mut Calls) -> Option<String> {
     for (text, width) in columns {
         out.push_str(&format!("{:<width$}  ", Escaped(&text).to_string()));
     }
-    out.push_str(&Escaped(&what(&kind, &record)).to_string());
+    out.push_str(&Escaped(&what(&kind, record)).to_string());
     Some(out.trim_end().to_owned())
 }
 
@@ -260,5 +328,36 @@ mod tests {
         assert_eq!(said("\"kind\":\"http\",\"length\":512"), "allow by ask, 512 B, id i");
         assert_eq!(said("\"kind\":\"http\""), "allow by ask, id i");
         assert_eq!(said("\"kind\":\"tunnel\""), "allow by ask, id i");
+    }
+
+    #[test]
+    fn the_end_of_a_chain_is_read_and_more_where_a_call_began_earlier() {
+        let folder = tempfile::tempdir().unwrap();
+        let filler = |id: u64| {
+            let outcome = format!("{{\"type\":\"outcome\",\"id\":\"{id}\"}}");
+            format!("{{\"type\":\"intent\",\"id\":\"{id}\",\"session\":\"other\"}}\n{outcome}\n")
+        };
+        let early = "{\"type\":\"intent\",\"id\":\"early\",\"session\":\"mine\",\"server\":\"demo\",\"name\":\"x\"}\n";
+        let late = "{\"type\":\"outcome\",\"id\":\"early\"}\n{\"type\":\"outcome\",\"id\":\"ne";
+        let [first, second]: [String; 2] = [0, 10_000].map(|from| (from..from + 8_000).map(filler).collect());
+        assert!(second.len() as u64 > END);
+        let write = |first: &str, second: &str| {
+            std::fs::write(folder.path().join("000001.jsonl"), first).unwrap();
+            std::fs::write(folder.path().join("000002.jsonl"), second).unwrap();
+        };
+        let chain = ChainFolder { name: "c".to_owned(), path: folder.path().to_owned() };
+        let which = Which { chain: None, session: None, server: None };
+        let args = TailArgs { follow: false, lines: 3, which, kind: None, json: false };
+        let last = || {
+            let (reader, own) = last_of(&args, &chain).unwrap();
+            (reader.given, own.into_iter().map(|shown| shown.text).collect::<Vec<_>>())
+        };
+        write(&format!("{early}{first}"), &second);
+        let (read, shown) = last();
+        assert!(read < 8_000 && shown.len() == 3 && shown[2].ends_with("id 17999"), "{read}: {shown:?}");
+        write(&format!("{early}{first}"), &format!("{second}{late}"));
+        let (read, shown) = last();
+        assert_eq!(read, 2 + 4 * 8_000, "all of it");
+        assert!(shown[2].contains("mine") && shown[2].contains("demo/x"), "{shown:?}");
     }
 }

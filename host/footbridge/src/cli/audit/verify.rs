@@ -7,11 +7,11 @@ use clap::Args;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{BAD, Place, in_store};
+use super::{BAD, Place, in_store, is_there};
 use crate::{report, store::StoreKind};
 use footbridge_audit::{
     parse_public_key,
-    read::{KnownHeads, Report, parse_heads, verify},
+    read::{KnownHeads, ProblemKind, Report, parse_heads, verify},
 };
 
 #[derive(Debug, Args)]
@@ -61,33 +61,36 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         given.extend(read_heads(text)?);
     }
     let given_chains: Vec<String> = given.iter().map(|head| head.chain.clone()).collect();
-    let mut known =
-        KnownHeads::of(&place.audit, &args.keys, given).context("cannot read the heads beside the chains")?;
+    let mut known = KnownHeads::of(&place.audit, &args.keys, given);
     // Whose signatures count is known by now: what is in the store counts only with one of these.
-    let unread = match in_store(StoreKind::default().read_heads(&place.state))? {
-        Ok(heads) => {
-            known.add_stored(heads);
-            None
-        }
-        Err(error) => Some(format!("the heads in the store are not compared: {error}")),
-    };
+    let stored = in_store(StoreKind::default().read_heads(&place.state))?;
+    let stored_count = stored.as_ref().map(Vec::len).ok();
+    match stored {
+        Ok(heads) => known.add_stored(heads),
+        Err(error) => known.notes.push(format!("the heads in the store are not compared: {error}")),
+    }
     // Looked for behind the heads: a chain is there before any head of it is, and runs may begin meanwhile.
     let chains = place.named(args.chain.as_deref())?;
     if chains.is_empty() && known.chains().next().is_none() {
         return place.nothing();
     }
-    let mut findings = Findings { reports: Vec::new(), others: known.bad.clone(), notes: Vec::new() };
-    findings.notes.extend(unread);
-    findings.notes.extend(known.no_key.iter().map(|why| format!("{why}. So whose signatures these are is not known")));
+    let mut findings = Findings { reports: Vec::new(), others: known.bad.clone(), notes: known.notes.clone() };
     for chain in &chains {
-        let found = verify(chain, &known).with_context(|| format!("cannot read {}", chain.path.display()))?;
-        findings.reports.push(found);
+        match verify(chain, &known) {
+            Ok(found) => findings.reports.push(found),
+            // Moved away meanwhile: whether it should be there is for its heads to say.
+            Err(_) if !is_there(chain) => {}
+            Err(error) => findings.reports.push(Report::unreadable(chain, &error)),
+        }
+    }
+    if args.chain.is_none() && findings.reports.iter().any(|found| found.heads > 0) {
+        findings.notes.extend(lost(known.in_file, stored_count));
     }
     // Of a folder whose records are not of the chain that heads are of, that is said.
     let is_it = |found: &Report, name: &str| found.chain == name || (found.folder == name && !found.is_good());
-    let is_there = |name: &str| findings.reports.iter().any(|found| is_it(found, name));
+    let is_found = |name: &str| findings.reports.iter().any(|found| is_it(found, name));
     let expected = known.chains().filter(|name| args.chain.is_none() || given_chains.iter().any(|given| given == name));
-    let gone: Vec<String> = expected.filter(|name| !is_there(name)).map(str::to_owned).collect();
+    let gone: Vec<String> = expected.filter(|name| !is_found(name)).map(str::to_owned).collect();
     findings
         .others
         .extend(gone.iter().map(|name| format!("there are signed heads of the chain {name}, and it is gone")));
@@ -99,6 +102,15 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     findings.others.sort();
     report::out(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if findings.is_good() { 0 } else { BAD })
+}
+
+/// What heads are not there, though there are chains with some: of the file and of the store, if they could be read.
+fn lost(in_file: Option<usize>, in_store: Option<usize>) -> Vec<String> {
+    let lost = [("heads.jsonl", in_file), ("the store, state.db,", in_store)];
+    let lost = lost.into_iter().filter(|(_, found)| *found == Some(0));
+    let what = "has no head, though there are signed chains: it was removed or emptied, or never copied here. That the \
+                last records of a chain were cut shows only against heads outside of it: --head takes those kept elsewhere";
+    lost.map(|(name, _)| format!("{name} {what}")).collect()
 }
 
 /// Chains that stand in more than one folder: what is read of all of them has their records twice.
@@ -136,6 +148,10 @@ fn as_text(findings: &Findings) -> String {
                 let kind = kind.as_str().unwrap_or_default();
                 let (file, line, seq) = (&problem.file, problem.line, problem.seq);
                 let what = Escaped(&problem.what);
+                if problem.kind == ProblemKind::Unreadable {
+                    out.push_str(&format!("BAD  {name}: {kind}: {what}\n"));
+                    continue;
+                }
                 out.push_str(&format!("BAD  {name}: {file} line {line}, record {seq}: {kind}: {what}\n"));
             }
         }

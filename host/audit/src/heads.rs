@@ -34,8 +34,8 @@ use super::{
 const WAITING: usize = 16;
 /// However many records there are, heads are not closer together than this.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// How often, and how far apart, the lock on the file of heads is tried.
-const LOCK_TRIES: u32 = 40;
+/// How long, and how often, the lock on the file of heads is tried.
+const LOCK_TIME: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// A place that keeps signed heads.
 pub trait HeadSink: Send {
@@ -201,7 +201,7 @@ impl HeadFile {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
         // Several harnesses write to it; none does for long.
-        let mut file = LockFile::lock_in_time(options.open(&self.path)?, LOCK_TRIES, LOCK_PAUSE)?;
+        let mut file = LockFile::lock_in_time(options.open(&self.path)?, LOCK_TIME, LOCK_PAUSE)?;
         let mut text = lines_of(heads)?;
         if !ends_whole(&mut file)? {
             text.insert(0, '\n');

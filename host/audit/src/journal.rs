@@ -80,6 +80,11 @@ pub trait Journal: Send {
         Ok(None)
     }
 
+    /// How long that may take, at most.
+    fn turn_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// The name of the chain that is kept here, where the place has one.
     fn chain(&self) -> Option<String> {
         None

@@ -9,7 +9,7 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::Path,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use nix::{
@@ -71,16 +71,20 @@ impl LockFile {
         }
     }
 
-    /// Locks an open file, and tries so often, with pauses like this.
+    /// Locks an open file, and tries for so long, with pauses like this.
     ///
     /// # Errors
     /// When it cannot be locked, or somebody else has it all that time.
-    pub fn lock_in_time(mut file: File, tries: u32, pause: Duration) -> io::Result<Self> {
-        for _ in 0..tries {
+    pub fn lock_in_time(mut file: File, time: Duration, pause: Duration) -> io::Result<Self> {
+        let since = Instant::now();
+        loop {
             match Self::lock(file) {
                 Ok(locked) => return Ok(locked),
                 Err(NotLocked::Held(back)) => file = back,
                 Err(NotLocked::Io(error)) => return Err(error),
+            }
+            if since.elapsed() >= time {
+                break;
             }
             thread::sleep(pause);
         }
@@ -118,7 +122,8 @@ mod tests {
         let path = folder.path().join("lock");
         let first = LockFile::take(&path).unwrap();
         assert!(matches!(LockFile::take(&path).unwrap_err(), NotLocked::Held(_)));
-        let error = LockFile::lock_in_time(open(&path).unwrap(), 2, Duration::from_millis(1)).unwrap_err();
+        let error = LockFile::lock_in_time(open(&path).unwrap(), Duration::from_millis(2), Duration::from_millis(1))
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(first);
         LockFile::wait_for(&path).unwrap();

@@ -36,8 +36,8 @@ use footbridge_core::digest::Digest;
 pub(crate) const PREFIX: &str = "one-shot-";
 /// The lock, in the audit folder.
 const LOCK: &str = "one-shot.lock";
-/// How often, and how far apart, the lock is tried. Whoever has it syncs once.
-const TRIES: u32 = 2_000;
+/// How long, and how often, the lock is tried. Whoever has it syncs once.
+const TURN_TIME: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
 /// How much of a file's end is read first, and at most, bytes. Lines are far shorter.
 const TAIL: u64 = 16 * 1024;
@@ -144,6 +144,10 @@ impl Journal for SharedJournal {
         Ok(Some(end))
     }
 
+    fn turn_time(&self) -> Duration {
+        TURN_TIME
+    }
+
     fn reserve(&mut self, bytes: u64) -> io::Result<()> {
         let Some(turn) = &self.turn else { return Ok(()) };
         let reserved = i64::try_from(turn.length + bytes).map_err(|_| Errno::EFBIG);
@@ -187,7 +191,7 @@ impl Journal for SharedJournal {
 fn locked(path: &Path) -> io::Result<LockFile> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(O_NOFOLLOW | O_CLOEXEC);
-    LockFile::lock_in_time(options.open(path)?, TRIES, PAUSE)
+    LockFile::lock_in_time(options.open(path)?, TURN_TIME, PAUSE)
 }
 
 /// The newest chain of one-shot calls.

@@ -3,6 +3,7 @@
 use std::{
     io,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::{
@@ -22,7 +23,10 @@ use footbridge_core::limits::AuditLimits;
 pub struct Trail {
     writing: Arc<Writing>,
     writer: Arc<Mutex<Writer>>,
-    limits: AuditLimits,
+    intent_time: Duration,
+    /// An outcome stands in line for its turn: whoever is told that it is not recorded while it is about to be would be
+    /// told wrong.
+    outcome_time: Duration,
 }
 
 impl Trail {
@@ -31,8 +35,10 @@ impl Trail {
     /// # Errors
     /// When not even the first line can be written.
     pub fn start(recorder: impl Into<Recorder>, limits: AuditLimits) -> io::Result<Self> {
-        let (writer, writing) = Writer::start(recorder.into(), limits.clone())?;
-        Ok(Self { writing, writer: Arc::new(Mutex::new(writer)), limits })
+        let (recorder, intent_time) = (recorder.into(), limits.intent_time);
+        let outcome_time = intent_time + recorder.journal.turn_time();
+        let (writer, writing) = Writer::start(recorder, limits)?;
+        Ok(Self { writing, writer: Arc::new(Mutex::new(writer)), intent_time, outcome_time })
     }
 
     /// Writes what is queued and ends the writer. Blocks while it does.
@@ -43,12 +49,12 @@ impl Trail {
     /// Records that something of this id is about to happen, and keeps room for its outcome. False if that is not
     /// durable in time: then it must not happen, and if the intent becomes durable late, an outcome says `not_sent`.
     pub async fn intent(&self, id: &str, record: Record) -> bool {
-        self.durable(self.writing.push(record, Some(id.to_owned()))).await
+        durable(self.writing.push(record, Some(id.to_owned())), self.intent_time).await
     }
 
     /// Records something that may be given up. False if that is not durable in time.
     pub async fn note(&self, record: Record) -> bool {
-        self.durable(self.writing.push(record, None)).await
+        durable(self.writing.push(record, None), self.intent_time).await
     }
 
     /// Records something that must not be lost. Not waited for: nothing is admitted before it is written.
@@ -58,7 +64,7 @@ impl Trail {
 
     /// Records what became of an intent. False if that is not written in time; it is tried until it is.
     pub async fn outcome(&self, outcome: &OutcomeRecord) -> bool {
-        self.durable(Some(self.writing.push_outcome(outcome))).await
+        durable(Some(self.writing.push_outcome(outcome)), self.outcome_time).await
     }
 
     /// As [`Self::outcome`], and not waited for.
@@ -82,22 +88,22 @@ impl Trail {
     pub fn failure(&self) -> Option<String> {
         self.writing.failure()
     }
+}
 
-    /// Whether a queued record became durable in time. If not, the writer finds that nobody waits for it.
-    async fn durable(&self, queued: Option<oneshot::Receiver<()>>) -> bool {
-        let Some(mut receiver) = queued else { return false };
-        match receiver.try_recv() {
-            Ok(()) => return true,
-            Err(TryRecvError::Closed) => return false,
-            Err(TryRecvError::Empty) => {}
-        }
-        match timeout(self.limits.intent_time, &mut receiver).await {
-            Ok(written) => written.is_ok(),
-            Err(_) => {
-                // Closed first, so that whatever the writer sent before is seen, and nothing is sent after.
-                receiver.close();
-                receiver.try_recv().is_ok()
-            }
+/// Whether a queued record became durable in this time. If not, the writer finds that nobody waits for it.
+async fn durable(queued: Option<oneshot::Receiver<()>>, time: Duration) -> bool {
+    let Some(mut receiver) = queued else { return false };
+    match receiver.try_recv() {
+        Ok(()) => return true,
+        Err(TryRecvError::Closed) => return false,
+        Err(TryRecvError::Empty) => {}
+    }
+    match timeout(time, &mut receiver).await {
+        Ok(written) => written.is_ok(),
+        Err(_) => {
+            // Closed first, so that whatever the writer sent before is seen, and nothing is sent after.
+            receiver.close();
+            receiver.try_recv().is_ok()
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The chain that several processes write to in turn: it is one chain, whoever is killed, and what is done to it shows.
 
-use std::{fs, path::Path, thread};
+use std::{fs, path::Path, thread, time::Duration};
 
 use super::chain::record;
 use crate::{
-    AuditSettings, Recorder, Trail,
+    AuditSettings, OutcomeRecord, Recorder, Trail,
+    lock_file::LockFile,
     read::{ChainFolder, KnownHeads, ProblemKind, Report, chains, verify},
 };
 use footbridge_core::limits::AuditLimits;
@@ -154,4 +155,26 @@ fn an_end_that_is_no_record_is_not_gone_on_from() {
     let error = error.err().unwrap().to_string();
     assert!(error.contains("000001.jsonl") && error.contains("audit verify"), "{error}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "no record\n", "and it is left as it is");
+}
+
+#[tokio::test]
+async fn an_outcome_is_waited_for_while_others_have_their_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = folder.path().join("audit");
+    let limits = AuditLimits { intent_time: Duration::from_millis(200), ..AuditLimits::default() };
+    let trail = Trail::start(Recorder::one_shot(&audit, &AuditSettings::default()).unwrap(), limits).unwrap();
+    let intent = crate::Record::new("intent", &serde_json::json!({"id": "i"}));
+    assert!(trail.intent("i", intent).await);
+    let turn = LockFile::take(&audit.join("one-shot.lock")).unwrap();
+    assert!(!trail.note(crate::Record::limited("s", "rate", 1)).await, "nothing is done on the strength of it");
+    let over = tokio::task::spawn_blocking(move || {
+        thread::sleep(Duration::from_millis(500));
+        drop(turn);
+    });
+    let (id, outcome) = ("i".to_owned(), "ok");
+    let outcome = OutcomeRecord { id, outcome, detail: None, duration_ms: 1, bytes: 1, exchange: None };
+    assert!(trail.outcome(&outcome).await, "it was recorded, only later");
+    over.await.unwrap();
+    trail.close();
+    assert_eq!(verified(&audit).unknown, 0);
 }

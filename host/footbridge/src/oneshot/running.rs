@@ -63,13 +63,14 @@ impl OneServer {
         limits.leave_time = limits.leave_time.min(LEAVE_TIME);
         let patience = limits.start_time + limits.list_time + GRACE;
         let store = open_store(config.store, state).await.context("cannot open the store")?;
-        let recorder = Recorder::one_shot(&state.join("audit"), &config.audit).with_context(|| cannot_record(state))?;
+        let recorder =
+            Recorder::one_shot(&state.join("audit"), &config.audit).map_err(|error| not_recorded(state, error))?;
         let pins = Pins::in_store(Arc::clone(&store) as _);
         let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
         let recorder = recorder.sink(store.head_sink());
         let log = ServerLogs::new(state, command);
         let harness = Harness::start(config, recorder, launcher, Some(pins.clone()), Some(Arc::new(log)));
-        let harness = harness.with_context(|| cannot_record(state))?;
+        let harness = harness.map_err(|error| not_recorded(state, error))?;
         if terminal.is_some() {
             harness.approvals().people_answer();
         }
@@ -149,6 +150,21 @@ impl OneServer {
         self.harness.stop().await;
         self.store.close().await;
     }
+}
+
+/// What is said where the record takes nothing; the reason follows.
+fn not_recorded(state: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    let error = error.into();
+    let is_held = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::TimedOut;
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_held) {
+        let lock = state.join("audit/one-shot.lock");
+        return error.context(format!(
+            "calls of this kind are recorded in turn, and another process does not end its turn: find the one that has \
+             {} locked and end it, or call again later",
+            lock.display()
+        ));
+    }
+    error.context(cannot_record(state))
 }
 
 /// Says that nobody can be asked and what to do about it.

@@ -106,11 +106,10 @@ fn last(args: &TailArgs, chains: &[ChainFolder], readers: &mut Vec<Reader>) -> L
         if !args.follow && all.len() >= args.lines && all.first().is_none_or(is_older) {
             continue;
         }
-        match last_of(args, chain) {
-            Ok((reader, own)) => {
-                readers.push(reader);
-                all.extend(own);
-            }
+        let (own, read) = last_of(args, chain);
+        all.extend(own);
+        match read {
+            Ok(reader) => readers.push(reader),
             Err(error) => bad |= is_unread(chain, error),
         }
         all.sort_by(|a, b| a.time.cmp(&b.time));
@@ -119,24 +118,26 @@ fn last(args: &TailArgs, chains: &[ChainFolder], readers: &mut Vec<Reader>) -> L
     Last { shown: all, is_unread: bad }
 }
 
-/// The last lines of one chain, and the reader that goes on behind them. As little of its end is read as says enough.
-fn last_of(args: &TailArgs, chain: &ChainFolder) -> io::Result<(Reader, VecDeque<Shown>)> {
+/// The last lines of one chain, as far as it can be read, and the reader that goes on behind them. As little of its end
+/// is read as says enough.
+fn last_of(args: &TailArgs, chain: &ChainFolder) -> (VecDeque<Shown>, io::Result<Reader>) {
     let mut bytes = END;
     loop {
         let mut reader = Reader::new(chain.clone());
         // Who follows has to know which calls are open.
-        let is_whole = args.follow || reader.skip_to_last(bytes)?;
+        let begun = if args.follow { Ok(true) } else { reader.skip_to_last(bytes) };
         let mut own = VecDeque::new();
-        reader.read(args, &mut |shown| {
+        let read = reader.read(args, &mut |shown| {
             own.push_back(shown);
             if own.len() > args.lines {
                 own.pop_front();
             }
-        })?;
-        if is_whole || reader.given - reader.strange >= args.lines {
-            return Ok((reader, own));
+        });
+        match begun.and_then(|is_whole| read.map(|()| is_whole)) {
+            Err(error) => return (own, Err(error)),
+            Ok(is_whole) if is_whole || reader.given - reader.strange >= args.lines => return (own, Ok(reader)),
+            Ok(_) => bytes *= MORE,
         }
-        bytes *= MORE;
     }
 }
 
@@ -349,8 +350,8 @@ mod tests {
         let which = Which { chain: None, session: None, server: None };
         let args = TailArgs { follow: false, lines: 3, which, kind: None, json: false };
         let last = || {
-            let (reader, own) = last_of(&args, &chain).unwrap();
-            (reader.given, own.into_iter().map(|shown| shown.text).collect::<Vec<_>>())
+            let (own, reader) = last_of(&args, &chain);
+            (reader.unwrap().given, own.into_iter().map(|shown| shown.text).collect::<Vec<_>>())
         };
         write(&format!("{early}{first}"), &second);
         let (read, shown) = last();
@@ -359,5 +360,8 @@ mod tests {
         let (read, shown) = last();
         assert_eq!(read, 2 + 4 * 8_000, "all of it");
         assert!(shown[2].contains("mine") && shown[2].contains("demo/x"), "{shown:?}");
+        std::fs::create_dir(folder.path().join("000003.jsonl")).unwrap();
+        let (own, reader) = last_of(&args, &chain);
+        assert!(own.len() == 3 && reader.is_err(), "what is before it is shown");
     }
 }

@@ -111,7 +111,7 @@ fn an_agent_without_a_sandbox_is_told_the_port_that_its_run_has() {
     fs::write(&program, "#!/bin/sh\necho $TOOL_CLI_PORT\nfor word; do echo \"$word\"; done\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let host = host.option("--agent").option("codex").option("--service").option("openai");
-    let told = host.runs(&[program.to_str().unwrap()]).well();
+    let told = host.runs(&[program.to_str().unwrap()]).stdout;
     let port = told.lines().next().unwrap();
     assert!(told.contains(&format!("base_url=\"http://127.0.0.1:{port}/s/openai/v1\"")), "{told}");
     host.leaves_nothing_behind();
@@ -141,7 +141,7 @@ fn services_of_other_names_are_printed_where_they_are_named() {
     assert!(codex.contains("http://127.0.0.1:7179/s/work/v1") && !codex.contains("s/openai"), "{codex}");
     assert!(!prints("continue", &["deep"]).stdout.contains("OpenAI"));
     let elsewhere = ["agent-config", "npm", "--port", "8080"].map(OsStr::new);
-    let npmrc = Running::start(&mut host.footbridge(&elsewhere)).ends().well();
+    let npmrc = Running::start(&mut host.footbridge(&elsewhere)).ends().stdout;
     assert!(npmrc.starts_with("registry=http://127.0.0.1:8080/s/npm/\n"), "{npmrc}");
     prints("codex", &["none"]).fails(2, &["there is no service \"none\"", "deep"]);
     prints("codex", &["forge"]).fails(2, &["no service of forge is a model"]);

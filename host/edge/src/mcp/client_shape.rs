@@ -18,6 +18,8 @@ pub(super) enum Form {
     Text,
     Flag,
     Number,
+    /// A number from 0 to 1.
+    Share,
     /// A moment with its offset, as RFC 3339 has it.
     Moment,
     OneOf(&'static [&'static str]),
@@ -48,7 +50,7 @@ const ICONS: Form = Form::List(&Form::Object(&ObjectForm {
 const ANNOTATIONS: Form = Form::Object(&ObjectForm {
     members: &[
         ("audience", Form::List(&Form::OneOf(&["user", "assistant"]))),
-        ("priority", Form::Number),
+        ("priority", Form::Share),
         ("lastModified", Form::Moment),
     ],
     required: &[],
@@ -159,6 +161,7 @@ fn formed<'a>(value: &'a str, form: &Form) -> Option<Cow<'a, str>> {
         Form::Text => is(value.starts_with('"')),
         Form::Flag => is(value == "true" || value == "false"),
         Form::Number => is(value.starts_with(|first: char| first == '-' || first.is_ascii_digit())),
+        Form::Share => is(serde_json::from_str::<f64>(value).is_ok_and(|share| (0.0..=1.0).contains(&share))),
         Form::Moment => {
             let moment = serde_json::from_str::<&str>(value).ok()?;
             // RFC 3339 takes a blank or a small letter for the T, and a small z; clients do not.
@@ -380,7 +383,9 @@ mod tests {
         let given = format!(r#"{{"uri":"a:b","name":"n","mimeType":null,"annotations":{annotations}}}"#);
         let expected = r#"{"uri":"a:b","name":"n","annotations":{"audience":["user"]}}"#;
         assert_eq!(of(&given, RESOURCE).unwrap(), expected);
-        let dated = r#"{"name":"n","annotations":{"lastModified":"2025-01-12T15:00:58Z"}}"#;
+        let shares = r#"{"name":"n","annotations":{"priority":5}}"#;
+        assert_eq!(of(shares, RESOURCE).unwrap(), r#"{"name":"n","annotations":{}}"#);
+        let dated = r#"{"name":"n","annotations":{"priority":0.50,"lastModified":"2025-01-12T15:00:58Z"}}"#;
         assert_eq!(of(dated, RESOURCE).unwrap(), dated);
         assert_eq!(of(r#"{"uri":"a:b"}"#, RESOURCE).unwrap_err(), NotShown("name"));
         let given = r#"{"name":"p","arguments":[{"name":"a","required":null},{"title":"b"},7]}"#;

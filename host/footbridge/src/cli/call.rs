@@ -61,7 +61,8 @@ pub(super) struct HowToCall {
     /// Go through the harness that has this session: what it sees, called by its policy and recorded there
     #[arg(long, value_name = "SESSION", conflicts_with = "policy")]
     pub(super) via: Option<String>,
-    /// How long to wait for the answer: 5s, 500ms or a number of milliseconds. Default: as the limits say
+    /// How long it may take, with the start of the server: 5s, 500ms or a number of milliseconds. Default: as the limits
+    /// say
     #[arg(long, value_name = "TIME")]
     pub(super) timeout: Option<String>,
     /// Write the result to this file; a single image, audio or blob as its bytes

@@ -7,7 +7,7 @@
 //! Failure paths: the server does not start; the call is refused or fails; time or patience ends, or a signal comes,
 //! which cancels the call first; a second signal leaves the rest to the keeper.
 
-use std::{path::Path, time::Duration};
+use std::{cell::Cell, path::Path, time::Duration};
 
 use anyhow::Context as _;
 use nix::sys::signal::Signal;
@@ -17,7 +17,7 @@ use super::{
     entries::Entries,
     failure::OneShotFailure,
     lists::{Lists, ToolsList},
-    running::{Chosen, OneServer},
+    running::{Chosen, OneServer, Within},
 };
 use crate::config::Config;
 use footbridge_core::{gate::UnknownPolicy, names::ServerName};
@@ -35,6 +35,7 @@ pub(crate) struct OneCall<'a> {
     pub(crate) server: ServerName,
     /// The policy's name.
     pub(crate) policy: &'a str,
+    /// For all of it, where one was given.
     pub(crate) timeout: Option<Duration>,
     /// Where what the server offers is kept, and by what.
     pub(crate) lists: &'a Lists,
@@ -49,20 +50,27 @@ impl OneCall<'_> {
         choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
         hand_on: impl FnOnce(&RawValue) -> Result<(), OneShotFailure>,
     ) -> Result<(), OneShotFailure> {
+        // The start of the server is a part of the time that whoever waits has given.
+        let within = self.timeout.map(Within::from_now);
         let unknown = |unknown: UnknownPolicy| OneShotFailure::Usage(unknown.to_string());
         let policy = self.config.policies.get(self.policy).map_err(unknown)?;
         let mut signals = Signals::listen_if_not_ignored(&ENDS).context("cannot listen for signals")?;
         let running = OneServer::start(self.config.clone(), self.state, &self.server, "call").await?;
-        let timeout = self.timeout;
+        let is_calling = Cell::new(false);
         let calling = async {
-            let list = running.list().await?;
+            let list = listed(&running, within).await?;
             self.keep(&list);
             let chosen = choose(&list)?;
-            running.call(chosen, policy, timeout).await
+            is_calling.set(true);
+            running.call(chosen, policy, within).await
         };
         let done = tokio::select! {
             biased;
-            signal = signals.next() => Err(OneShotFailure::Interrupted(signal)),
+            signal = signals.next() => Err(if is_calling.get() && running.may_have_sent() {
+                OneShotFailure::InterruptedCall(signal)
+            } else {
+                OneShotFailure::Interrupted(signal)
+            }),
             done = calling => done,
         };
         let done = done.and_then(|result| hand_on(&result));
@@ -82,4 +90,11 @@ impl OneCall<'_> {
             tracing::warn!(%error, server = %self.server, "its list cannot be kept");
         }
     }
+}
+
+/// What the server offers, once it is ready.
+async fn listed(running: &OneServer, within: Option<Within>) -> Result<ToolsList, OneShotFailure> {
+    let Some(Within { time, until }) = within else { return running.list().await };
+    let listed = tokio::time::timeout_at(until, running.list()).await;
+    listed.unwrap_or(Err(OneShotFailure::NotReadyInTime(time)))
 }

@@ -44,9 +44,15 @@ pub(crate) enum OneShotFailure {
     /// Nobody waits longer, and the server has not heard of it.
     #[error("there was no answer within {0:?}; the call was cancelled before it was sent. Call again with more time")]
     NotSentInTime(Duration),
-    /// A signal said to end.
-    #[error("ended by {0}")]
+    /// Nobody waits longer, and the server was not even ready.
+    #[error("the server was not ready within {0:?}, and nothing was sent. Call again with more time")]
+    NotReadyInTime(Duration),
+    /// A signal said to end, before anything was sent.
+    #[error("ended by {0}; nothing was sent")]
     Interrupted(Signal),
+    /// A signal said to end, and the server may have the call.
+    #[error("ended by {0}; the call was cancelled, and may have had its effect")]
+    InterruptedCall(Signal),
     /// The running harness cannot be asked.
     #[error(transparent)]
     Via(#[from] ControlClientError),
@@ -77,8 +83,8 @@ impl OneShotFailure {
             Self::Typed(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
             Self::Usage(_) | Self::Typed(_) | Self::Timeout(_) => ExitCode::Usage,
             Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
-            Self::TimedOut(_) | Self::NotSentInTime(_) => ExitCode::TimedOut,
-            Self::Interrupted(signal) => return 128 + *signal as i32,
+            Self::TimedOut(_) | Self::NotSentInTime(_) | Self::NotReadyInTime(_) => ExitCode::TimedOut,
+            Self::Interrupted(signal) | Self::InterruptedCall(signal) => return 128 + *signal as i32,
             Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
             Self::Printed(_) | Self::Tool => ExitCode::ToolError,
             Self::Harness(error)

@@ -8,6 +8,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::{failure::OneShotFailure, listing::compared, lists::ToolsList, terminal};
 use crate::{
@@ -31,10 +32,28 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long a server may take to end by itself: many in Python take a fifth of their start, and whoever called waits.
 const LEAVE_TIME: Duration = Duration::from_millis(20);
 
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// A tool and its arguments.
 pub(crate) struct Chosen {
     pub(crate) tool: String,
     pub(crate) arguments: Option<String>,
+}
+
+/// The time that was given for something, and when it is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Within {
+    pub(crate) time: Duration,
+    pub(crate) until: Instant,
+}
+
+impl Within {
+    /// It begins now.
+    pub(crate) fn from_now(time: Duration) -> Self {
+        // A time that no clock has is one that is never over.
+        let until = Instant::now().checked_add(time).unwrap_or_else(|| Instant::now() + FOREVER);
+        Self { time, until }
+    }
 }
 
 /// A harness with one server.
@@ -109,11 +128,12 @@ impl OneServer {
         &self,
         chosen: Chosen,
         policy: Arc<Policy>,
-        timeout: Option<Duration>,
+        within: Option<Within>,
     ) -> Result<Box<RawValue>, OneShotFailure> {
         let name = policy.name().to_owned();
         self.harness.approvals().if_nobody(move || say_that_nobody_is_asked(&name));
         let Chosen { tool, arguments } = chosen;
+        let timeout = within.map(|within| within.until.saturating_duration_since(Instant::now()));
         let call = OperatorCall { server: self.server.to_string(), tool, arguments, policy: Some(policy), timeout };
         // Listening, so that a person has as long as the limits say.
         let (watcher, _events) = Watcher::listening();
@@ -126,7 +146,8 @@ impl OneServer {
         };
         called.map(|result| result.text).map_err(|why| match why {
             NotCalled::OutOfTime(failure) => {
-                OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error_of_own_call(&failure))
+                let time = within.map(|within| within.time).unwrap_or_default();
+                OneShotFailure::out_of_time(time, &error_of_own_call(&failure))
             }
             why => self.refused(why),
         })
@@ -143,6 +164,11 @@ impl OneServer {
             NotCalled::Arguments(_) => OneShotFailure::Usage(why.to_string()),
             NotCalled::Session(_) | NotCalled::Busy => OneShotFailure::Harness(why.into()),
         }
+    }
+
+    /// Whether a call that is being made may have reached the server: while a person is asked about it, it has not.
+    pub(crate) fn may_have_sent(&self) -> bool {
+        self.harness.approvals().pending().is_empty()
     }
 
     /// Ends all of it.

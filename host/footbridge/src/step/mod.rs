@@ -19,7 +19,7 @@ use crate::{
     oneshot::{
         call::ENDS,
         failure::OneShotFailure,
-        running::{Chosen, OneServer},
+        running::{Chosen, OneServer, Within},
     },
 };
 use footbridge_core::gate::Policy;
@@ -84,7 +84,7 @@ impl StepRunner<'_> {
         let calling = async {
             // What keeps a server from starting says more than that it is not there in time.
             one.list().await?;
-            one.call(chosen, Arc::clone(&self.policy), in_all).await
+            one.call(chosen, Arc::clone(&self.policy), in_all.map(Within::from_now)).await
         };
         let called = tokio::select! {
             biased;

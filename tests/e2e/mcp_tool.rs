@@ -371,7 +371,7 @@ fn without_files_that_are_named_it_works_in_a_folder_its_parent_and_an_empty_one
         assert!(help.status == 0 && help.stdout.contains(says), "{says}: {help:?}");
     }
     let stranger = Running::start(host.only_mcp_tool(&["theirs__x"]).current_dir(&project)).ends();
-    stranger.fails(2, &["no tool \"theirs__x\""]);
+    stranger.fails(2, &["no tool \"theirs__x\"", "/.mcp.json: it is not trusted", "footbridge config trust "]);
     assert!(!mark.exists());
     host.leaves_nothing_behind();
 }

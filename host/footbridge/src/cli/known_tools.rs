@@ -134,6 +134,14 @@ impl KnownTools {
         }
     }
 
+    /// The files that are not trusted, in brackets.
+    pub(super) fn not_trusted(&self) -> String {
+        match self {
+            Self::Configured(place) => place.not_trusted(),
+            Self::Session(_) => String::new(),
+        }
+    }
+
     /// Says which files are not trusted.
     pub(super) fn note_not_trusted(&self) {
         if let Self::Configured(place) = self {

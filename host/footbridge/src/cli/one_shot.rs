@@ -11,9 +11,9 @@ use footbridge_proto::{
     text::Escaped,
 };
 
-use super::{Files, WantedParts, load_config_of, say_what_is_left_out};
+use super::{Files, WantedParts, folders_and_variables, say_what_is_left_out};
 use crate::{
-    config::{Config, ConfigError, Writable, folders::Folders, program_of},
+    config::{Config, ConfigError, Writable, folders::Folders, look_over, program_of},
     oneshot::{
         entries::Entries,
         failure::OneShotFailure,
@@ -57,9 +57,7 @@ impl OneShotPlace {
             return Err(self.problems());
         }
         let known: Vec<&str> = self.entries.servers.keys().map(String::as_str).collect();
-        let left_out = self.entries.looked.left_out.iter().map(|one| format!(" ({})", one.note()));
-        let left_out: String = left_out.collect();
-        let what = format!("there is no server \"{}\"{left_out}", Escaped(server));
+        let what = format!("there is no server \"{}\"{}", Escaped(server), self.not_trusted());
         Err(OneShotFailure::Usage(format!("{what}{}", instead(server, &known, &self.where_from()))))
     }
 
@@ -71,6 +69,11 @@ impl OneShotPlace {
     /// Says what was left out of a list, which is no reason to show none.
     pub(super) fn note_problems(&self) {
         self.entries.problems.iter().for_each(|why| report::note(&format!("left out: {why}")));
+    }
+
+    /// The files that are not trusted, in brackets: what is not found may be in one.
+    pub(super) fn not_trusted(&self) -> String {
+        self.entries.looked.left_out.iter().map(|one| format!(" ({})", one.note())).collect()
     }
 
     /// Says which files are not trusted.
@@ -92,15 +95,26 @@ impl OneShotPlace {
 
     /// The configuration with these servers alone: what others refer to is not looked at.
     pub(super) fn config_of(&self, servers: &[String]) -> Result<Config, OneShotFailure> {
+        self.config_without(servers, &[])
+    }
+
+    /// The same without the files that have these mistakes.
+    fn config_without(&self, servers: &[String], left_out: &[String]) -> Result<Config, OneShotFailure> {
         // A list may come before the call.
         static LOGS: AtomicBool = AtomicBool::new(false);
         if !LOGS.swap(true, Ordering::AcqRel) {
             crate::log::start("warn,footbridge_mcp=error,rmcp=off").context("cannot log")?;
         }
         sys::harden().context("cannot protect this process from others of the same user")?;
-        let wanted = WantedParts { servers: Some(servers), ..WantedParts::none() };
         // A run from here could have changed what it starts.
-        let config = load_config_of(&self.files, Writable::here(), wanted)?.0;
+        let (folders, variables) = folders_and_variables(Writable::here())?;
+        let variables = variables.only(Some(servers)).services(WantedParts::none().services);
+        let (config, mut mistakes) = look_over(&self.files.config, &folders, &variables);
+        mistakes.retain(|mistake| !left_out.contains(&mistake.to_string()));
+        if !mistakes.is_empty() {
+            mistakes.extend(config.lacking);
+            return Err(anyhow::Error::from(ConfigError(mistakes)).into());
+        }
         // Of one alone there is nothing else to say.
         if let [_] = servers
             && !config.lacking.is_empty()
@@ -143,7 +157,7 @@ impl OneShotPlace {
     ) -> Result<Known<ToolsList>, OneShotFailure> {
         let (mut usable, mut known) = (Vec::new(), BTreeMap::new());
         for server in servers {
-            match self.config_of(std::slice::from_ref(server)) {
+            match self.config_to_list(std::slice::from_ref(server)) {
                 Ok(_) => usable.push(server.clone()),
                 Err(failure) => {
                     let why = format!("Server \"{}\" cannot be used", Escaped(server));
@@ -166,7 +180,10 @@ impl OneShotPlace {
             return Ok(list);
         }
         match self.list(&[server.to_owned()])?.remove(server) {
-            Some(Ok(list)) => Ok(list),
+            Some(Ok(list)) => {
+                self.note_problems();
+                Ok(list)
+            }
             Some(Err(Unlisted { why, because })) => {
                 Err(OneShotFailure::Refused(Box::new(ErrorObject::new(Reason::ServerUnavailable, why)), because))
             }
@@ -179,12 +196,17 @@ impl OneShotPlace {
         self.lists.whole(self.entries.servers.get(server)?)
     }
 
+    /// As [`Self::config_of`], without the files that a list leaves out.
+    fn config_to_list(&self, servers: &[String]) -> Result<Config, OneShotFailure> {
+        self.config_without(servers, &self.entries.problems)
+    }
+
     /// Starts servers to list them, and keeps what they say.
     fn list(&self, servers: &[String]) -> Result<Known<ToolsList>, OneShotFailure> {
         if servers.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let config = self.config_of(servers)?;
+        let config = self.config_to_list(servers)?;
         let runtime = super::runtime().context("cannot start")?;
         let listed = runtime.block_on(listing::list(config, &self.folders.state));
         runtime.shutdown_background();

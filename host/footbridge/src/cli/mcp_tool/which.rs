@@ -103,7 +103,7 @@ fn nothing(tools: &KnownTools, name: &str) -> OneShotFailure {
     }
     let known = names(tools);
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let what = format!("there is no tool \"{}\"", Escaped(name));
+    let what = format!("there is no tool \"{}\"{}", Escaped(name), tools.not_trusted());
     let otherwise = format!("a name is SERVER{BETWEEN}TOOL; {NAME} --help lists all");
     let instead = instead(name, &known, &otherwise);
     let all = if instead.contains("did you mean") || known.is_empty() { "" } else { "; --help lists all" };

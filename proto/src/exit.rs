@@ -15,7 +15,7 @@ pub enum ExitCode {
     ToolError = 1,
     /// The command line, the names or the arguments are wrong.
     Usage = 2,
-    /// The bridge cannot be reached, or what answers is not one.
+    /// The bridge cannot be reached, or what answers is not one; or the server behind it does not run. Nothing was called.
     Unreachable = 3,
     /// The token is missing or wrong.
     Unauthenticated = 4,
@@ -39,7 +39,7 @@ impl ExitCode {
         (Self::Done, "done"),
         (Self::ToolError, "the tool reported an error"),
         (Self::Usage, "usage, names or arguments"),
-        (Self::Unreachable, "cannot reach the bridge"),
+        (Self::Unreachable, "cannot reach the bridge, or the server is not available"),
         (Self::Unauthenticated, "not authenticated"),
         (Self::Denied, "denied by policy or a person"),
         (Self::ApprovalPending, "approval pending or expired"),
@@ -66,10 +66,8 @@ impl ExitCode {
             Some(ErrorCode::Denied) => Self::Denied,
             Some(ErrorCode::Limit) => Self::OverLimit,
             Some(ErrorCode::OutcomeUnknown) => Self::OutcomeUnknown,
-            Some(
-                ErrorCode::NotSent | ErrorCode::Internal | ErrorCode::ServerUnavailable | ErrorCode::AuditUnavailable,
-            )
-            | None => Self::ToolError,
+            Some(ErrorCode::ServerUnavailable) => Self::Unreachable,
+            Some(ErrorCode::NotSent | ErrorCode::Internal | ErrorCode::AuditUnavailable) | None => Self::ToolError,
         }
     }
 }

@@ -113,7 +113,7 @@ fn all_servers_are_listed_and_one_that_does_not_start_hides_no_other() {
     assert!(ran.stderr.contains("Server \"dead\" is not available"), "{ran:?}");
     let listed = json_of(&host.one_shot(&["tools", "--json"]).stdout);
     assert_eq!(listed["servers"][0]["status"], "unavailable", "{listed}");
-    host.one_shot(&["call", "dead", "echo"]).fails(1, &["Server \"dead\" is not available", "because:", "no licence"]);
+    host.one_shot(&["call", "dead", "echo"]).fails(3, &["Server \"dead\" is not available", "because:", "no licence"]);
     host.leaves_nothing_behind();
 }
 
@@ -188,6 +188,16 @@ fn a_time_that_is_given_is_for_the_start_of_the_server_too() {
     // Its own limit is a minute.
     assert!(began.elapsed() < std::time::Duration::from_secs(30), "{:?}", began.elapsed());
     host.leaves_nothing_behind();
+}
+
+#[test]
+fn what_cannot_be_written_is_no_error_of_the_tool() {
+    let host = Host::with(&Servers::demo());
+    for words in [["tools"].as_slice(), &["call", "demo", "now"], &["--version"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let status = host.one_shot_of(words).stdout(full).status().unwrap();
+        assert_eq!(status.code(), Some(125), "{words:?}");
+    }
 }
 
 #[test]
@@ -323,7 +333,7 @@ fn what_a_session_sees_is_listed_by_the_harness_that_has_it_and_the_others_are_n
     let full = json_of(&tools(&["open", "demo", "get_weather", "--json"]).well());
     assert_eq!(full["inputSchema"]["required"], json!(["city"]), "{full}");
     assert!(tools(&["open", "demo", "--refresh"]).well().contains("add_note"));
-    tools(&["open", "gone"]).fails(1, &["Server \"gone\" is not available"]);
+    tools(&["open", "gone"]).fails(3, &["Server \"gone\" is not available"]);
     tools(&["open", "dmeo"]).fails(2, &["session \"open\" sees no server \"dmeo\"; did you mean \"demo\"?"]);
     tools(&["none"]).fails(3, &["no harness of this user has an open session \"none\": there are open."]);
     let alone = Host::with(&Servers::demo());
@@ -358,7 +368,7 @@ fn a_relative_file_among_the_arguments_is_named_where_the_server_does_not_start(
     let host = Host::with(&Servers::none().and("a", json!({"command": "sh", "args": ["./server.sh"]})));
     fs::write(host.path().join("server.sh"), "exit 0\n").unwrap();
     let hint = "it starts in an empty folder, in which there is no ./server.sh: write the whole path, or name a folder";
-    host.one_shot(&["call", "a", "x"]).fails(1, &["because: it ended while starting", hint]);
+    host.one_shot(&["call", "a", "x"]).fails(3, &["because: it ended while starting", hint]);
     let listed = host.one_shot(&["tools"]);
     assert!(listed.status == 0 && listed.stderr.contains(hint), "{listed:?}");
     let ran = host.runs_script("tool-cli a x");

@@ -141,7 +141,7 @@ fn a_server_that_does_not_start_is_named_with_a_reason_and_without_its_secrets()
                 if server == "mute" { &[&["mute"]] } else { &[&[server], &[server, "echo"], &[server, "echo", "{}"]] };
             for args in steps {
                 let ran = guest.runs(&[*args, &["--exit-codes"]].concat());
-                ran.fails(1, &[&format!("Server \"{server}\" is not available: "), why]);
+                ran.fails(3, &[&format!("Server \"{server}\" is not available: "), why]);
                 assert!(!ran.stderr.contains("/no/such") && !ran.stderr.contains("127.0.0.1:1/"), "{ran:?}");
             }
             others_go_on(&bridge);

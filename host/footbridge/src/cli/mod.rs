@@ -240,9 +240,16 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> i32 {
     if error.use_stderr() && words.first().is_some_and(|word| word == step::NAME) {
         step::not_understood(error);
     }
-    // Nowhere to print it: the status says it.
-    let _ = error.print();
-    error.exit_code()
+    said(error)
+}
+
+/// Prints what clap says, and gives the status.
+fn said(error: &clap::Error) -> i32 {
+    match error.print() {
+        // What was asked for is not there. Of a mistake the status says it.
+        Err(why) if !error.use_stderr() && why.kind() != std::io::ErrorKind::BrokenPipe => crate::run::HARNESS_FAILED,
+        _ => error.exit_code(),
+    }
 }
 
 /// What of a configuration is wanted: no command of a secret of anything else is run.

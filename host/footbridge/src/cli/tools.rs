@@ -30,7 +30,8 @@ Examples:
   footbridge tools --refresh --json
   footbridge tools --via agent-1         what a session of yours sees, of the daemon or of a run
 
-Exit status: 0 done; 1 a server cannot be listed; 2 a wrong command line or configuration; 125 the harness failed.";
+Exit status: 0 done; 2 a wrong command line or configuration; 3 the server cannot be listed; 125 the harness failed, or the
+list could not be written.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]

@@ -86,7 +86,9 @@ impl OneShotFailure {
             Self::TimedOut(_) | Self::NotSentInTime(_) | Self::NotReadyInTime(_) => ExitCode::TimedOut,
             Self::Interrupted(signal) | Self::InterruptedCall(signal) => return 128 + *signal as i32,
             Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
-            Self::Printed(_) | Self::Tool => ExitCode::ToolError,
+            Self::Tool => ExitCode::ToolError,
+            // It says nothing of the tool.
+            Self::Printed(_) => return HARNESS_FAILED,
             Self::Harness(error)
                 if error.is::<ConfigError>() || error.is::<FoldersError>() || error.is::<BadLogSetting>() =>
             {

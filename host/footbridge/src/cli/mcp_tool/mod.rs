@@ -19,6 +19,7 @@ use super::{
     call::HowToCall,
     known_tools::{KnownTools, PATIENCE},
     one_shot::ended,
+    said,
 };
 use crate::{
     oneshot::{failure::OneShotFailure, flags, lists::ToolsList, running::Chosen},
@@ -160,7 +161,7 @@ pub(super) fn main(words: &[OsString]) -> i32 {
     }
     let typed = match Typed::try_parse_from(std::iter::once(OsString::from(NAME)).chain(words.iter().cloned())) {
         Ok(typed) => typed,
-        Err(error) => return say(&error),
+        Err(error) => return said(&error),
     };
     let Typed { options, completions, rest } = typed;
     if let Some(shell) = completions {
@@ -171,12 +172,6 @@ pub(super) fn main(words: &[OsString]) -> i32 {
         None => ended(help::all(options), json),
         Some(Rest::Tool(words)) => tool(options, words),
     }
-}
-
-fn say(error: &clap::Error) -> i32 {
-    // Nowhere to print it: the status says it.
-    let _ = error.print();
-    error.exit_code()
 }
 
 /// The names of options, which no argument of a tool can have.
@@ -202,7 +197,7 @@ fn tool(options: Options, words: Vec<OsString>) -> i32 {
     match call(options, options_before, &name, &words) {
         Ok(Ok(())) => 0,
         Ok(Err(unfit)) if json => ended(Err(OneShotFailure::Usage(unfit.render().to_string())), true),
-        Ok(Err(unfit)) => say(&unfit),
+        Ok(Err(unfit)) => said(&unfit),
         Err(failure) => ended(Err(failure), json),
     }
 }

@@ -201,6 +201,22 @@ fn what_cannot_be_written_is_no_error_of_the_tool() {
 }
 
 #[test]
+fn a_result_with_an_image_that_is_none_is_printed_where_it_cannot_be_written() {
+    let result = r#"{"content":[{"type":"text","text":"seen"},{"type":"image","data":"!!","mimeType":"image/png"}]}"#;
+    // Single braces are places of arguments.
+    let word = result.replace('{', "{{").replace('}', "}}");
+    let tool = json!({"name": "t", "command": "printf", "args": ["%s", word], "output": "result"});
+    let server = json!({"type": "cli", "allowedPrograms": ["printf"], "tools": [tool]});
+    let host = Host::with(&Servers::none().and("x", server));
+    let file = host.path().join("image.png");
+    for out in ["--out", "--out-dir"] {
+        let ran = host.one_shot(&["call", "x", "t", out, file.to_str().unwrap()]);
+        ran.fails(125, &["not base64", "all of it was printed"]);
+        assert!(ran.stdout.contains("seen\n") && !file.exists(), "{ran:?}");
+    }
+}
+
+#[test]
 fn no_answer_in_time_is_said_and_the_call_is_cancelled() {
     let mut tape = Tape::new();
     let host = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape));

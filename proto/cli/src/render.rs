@@ -166,6 +166,11 @@ impl Rendered {
         }
     }
 
+    /// The images, audio and blobs that are not printed, since the structured result is.
+    pub(crate) fn unprinted(&self) -> Vec<&Media> {
+        if self.structured.is_some() { self.media() } else { Vec::new() }
+    }
+
     /// The images, audio and blobs in it.
     #[must_use]
     pub fn media(&self) -> Vec<&Media> {
@@ -178,13 +183,19 @@ impl Part {
         match self {
             Self::Text(text) => out.write_str(text),
             Self::Json(json) => layout::write_indented(json, out),
-            Self::Data(Media { kind, mime_type, base64, .. }) if on_terminal => {
-                let data = base64.trim_ascii().trim_end_matches('=');
-                let mime_type = mime_type.as_ref().map_or_else(String::new, |name| format!(" {}", Escaped(name)));
-                write!(out, "[{kind}{mime_type}, {} bytes: use --out FILE]", data.len() * 3 / 4)
-            }
+            Self::Data(media) if on_terminal => write!(out, "[{media}: use --out FILE]"),
             Self::Data(media) => layout::write_indented(&media.json, out),
         }
+    }
+}
+
+/// What it is, and its size.
+impl fmt::Display for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, mime_type, base64, .. } = self;
+        let data = base64.trim_ascii().trim_end_matches('=');
+        let mime_type = mime_type.as_ref().map_or_else(String::new, |name| format!(" {}", Escaped(name)));
+        write!(f, "{kind}{mime_type}, {} bytes", data.len() * 3 / 4)
     }
 }
 

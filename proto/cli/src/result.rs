@@ -8,7 +8,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::{
     answers::{CallResult, DecodeError},
@@ -26,8 +29,10 @@ pub enum NotPrinted {
     /// It cannot be written.
     #[error(transparent)]
     Written(#[from] NotWritten),
-    /// Its data cannot be read.
-    #[error("the result's data is not base64, so nothing was written, and the call was made: {0}")]
+    /// Its data cannot be read. All of it has been printed.
+    #[error(
+        "the result's data is not base64, so all of it was printed and nothing was written. The call was made: {0}"
+    )]
     Base64(#[from] DecodeError),
     /// It has no such part. All of it has been printed.
     #[error("{} The call was made, and all of its result was printed", sentence(&.0.to_string()))]
@@ -64,15 +69,40 @@ pub fn print_call(
         output::print_error(&(layout::one_line(raw) + "\n"));
         return Ok(false);
     }
+    let words = words_beside(&result, shape.format);
     let mut rendered = Rendered::call(result);
     // Of an error nothing is picked, and nothing is cut.
     let _ = rendered.set_shape(&Shape { pick: None, ..shape.clone() }, false);
     if rendered.is_empty() {
         output::print_error("Error: the tool reported an error without a word\n");
     } else {
-        output::print_error_with(|out| rendered.write(false, out).and_then(|()| out.write_str("\n")));
+        output::print_error_with(|out| {
+            words.iter().try_for_each(|words| writeln!(out, "{words}"))?;
+            rendered.write(false, out).and_then(|()| out.write_str("\n"))
+        });
+        tell_unprinted(&rendered);
     }
     Ok(false)
+}
+
+/// The text of an error where its structured part is what is printed: what went wrong is mostly said in words alone.
+/// None where they are a copy of that part.
+fn words_beside(result: &CallResult, format: Format) -> Option<String> {
+    let structured = result.structured_content.as_ref().filter(|_| !matches!(format, Format::Text | Format::Raw))?;
+    let words = Some(result.text()).filter(|words| !words.trim().is_empty())?;
+    let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let is_copy = value(&words).is_some_and(|said| Some(said) == value(structured.get()));
+    (!is_copy).then_some(words)
+}
+
+/// Says which images, sounds and blobs were not printed beside a structured result.
+fn tell_unprinted(result: &Rendered) {
+    for media in result.unprinted() {
+        output::print_error(&format!(
+            "Not printed, beside the structured result: {media}; next time write it to a file, with --out FILE or --out-dir \
+             DIR\n"
+        ));
+    }
 }
 
 /// Prints a result, or writes it and prints the rest.
@@ -93,19 +123,26 @@ pub fn print(
     let (result, json) = (&result, shape.format == Format::Json);
     let media = result.media();
     match (to.map(Into::into), media.as_slice()) {
-        (None, [one]) if result.is_bare() && !result.has_rest() && !output::on_terminal() => {
-            Ok(output::print_bytes(&one.bytes()?).map_err(NotWritten::of_result)?)
+        (None, [_]) if result.is_bare() && !result.has_rest() && !output::on_terminal() => {
+            let bytes = decoded(raw, result, shape)?.concat();
+            Ok(output::print_bytes(&bytes).map_err(NotWritten::of_result)?)
         }
-        (None, _) => print_whole(raw, result, shape),
+        (None, _) => {
+            print_whole(raw, result, shape)?;
+            if !shape.is_all_json() {
+                tell_unprinted(result);
+            }
+            Ok(())
+        }
         (Some(Prepared::File(file)), []) => {
             let path = file.path().display().to_string();
             let text = |out: &mut dyn fmt::Write| result.write(false, out);
             let bytes = file.write(&FileContent::Text(&text))?;
             told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])
         }
-        (Some(Prepared::File(file)), [one]) => {
+        (Some(Prepared::File(file)), [_]) => {
             let path = file.path().display().to_string();
-            let bytes = file.write(&FileContent::Bytes(one.bytes()?))?;
+            let bytes = file.write(&FileContent::Bytes(decoded(raw, result, shape)?.concat()))?;
             print_rest(json, result)?;
             told(json, &OneWritten { written: &path, bytes, rest: Rest::of(raw) }, &[&path])
         }
@@ -115,7 +152,7 @@ pub fn print(
             Err(NotPrinted::Several { count: several.len(), path: file.path().to_owned() })
         }
         (Some(Prepared::Folder(folder)), media) => {
-            let written = write_all(&folder, media)?;
+            let written = write_all(&folder, media, decoded(raw, result, shape)?)?;
             print_rest(json, result)?;
             let paths: Vec<&str> = written.iter().map(|one| one.path.as_str()).collect();
             told(json, &AllWritten { written: &written, rest: Rest::of(raw) }, &paths)
@@ -159,9 +196,16 @@ fn print_rest(json: bool, result: &Rendered) -> Result<(), NotPrinted> {
     Ok(output::print_with(write).map_err(NotWritten::of_result)?)
 }
 
-/// All are decoded before the first is written.
-fn write_all(folder: &Path, media: &[&Media]) -> Result<Vec<Written>, NotPrinted> {
-    let decoded = media.iter().map(|one| one.bytes()).collect::<Result<Vec<_>, _>>()?;
+/// The bytes of all images, sounds and blobs. Where some are none, all of the result is printed: it was made.
+fn decoded(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<Vec<Vec<u8>>, NotPrinted> {
+    let decoded: Result<Vec<_>, DecodeError> = result.media().iter().map(|one| one.bytes()).collect();
+    if decoded.is_err() {
+        print_whole(raw, result, shape)?;
+    }
+    Ok(decoded?)
+}
+
+fn write_all(folder: &Path, media: &[&Media], decoded: Vec<Vec<u8>>) -> Result<Vec<Written>, NotPrinted> {
     match create_dir(folder) {
         Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
             return Err(NotWritten::File { path: folder.to_owned(), source, then: AFTER }.into());
@@ -232,5 +276,41 @@ impl<'r> Rest<'r> {
         rest.content.retain(|block| !is_media(block, false));
         rest.contents.retain(|part| !is_media(part, true));
         rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_in_its_own_words_beside_its_structured_part() {
+        let beside = |content: &str, format: Format| {
+            let text = serde_json::to_string(content).unwrap();
+            let result = format!(
+                r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true,"structuredContent":{{"code":7}}}}"#
+            );
+            words_beside(&serde_json::from_str(&result).unwrap(), format)
+        };
+        for format in [Format::Recorded, Format::Yaml, Format::Table] {
+            assert_eq!(beside("wait 60 s", format).as_deref(), Some("wait 60 s"), "{format:?}");
+        }
+        assert_eq!(beside("wait 60 s", Format::Text), None, "it is printed itself");
+        assert_eq!(beside("{ \"code\": 7 }", Format::Recorded), None, "a copy says nothing new");
+        assert_eq!(beside(" ", Format::Recorded), None);
+    }
+
+    #[test]
+    fn an_image_beside_a_structured_result_is_what_is_not_printed() {
+        let image = r#"{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}"#;
+        let told = |result: &str, format: Format| {
+            let mut rendered = Rendered::call(serde_json::from_str(result).unwrap());
+            rendered.set_shape(&Shape { format, ..Shape::default() }, false).unwrap();
+            rendered.unprinted().iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let beside = format!(r#"{{"content":[{image}],"structuredContent":{{"a":1}}}}"#);
+        assert_eq!(told(&beside, Format::Recorded), ["image image/png, 8 bytes"]);
+        assert!(told(&beside, Format::Text).is_empty(), "it is a line of what is printed");
+        assert!(told(&format!(r#"{{"content":[{image}]}}"#), Format::Recorded).is_empty());
     }
 }

@@ -19,7 +19,12 @@ use crate::{
         via::{self, OfHarness},
     },
 };
-use footbridge_cli::{answers::CallResult, destination::Destination, render::Shape, result, typed};
+use footbridge_cli::{
+    answers::CallResult,
+    destination::Destination,
+    render::{Format, Shape},
+    result, typed,
+};
 
 const AFTER: &str = "The server is started for the call and ended after it. The call goes through policy, pins and record as those \
 of a sandbox do, and is recorded in one chain with all calls of this kind.
@@ -83,13 +88,14 @@ fn call(args: CallArgs) -> Result<(), OneShotFailure> {
     let arguments = arguments.map(typed::arguments).transpose()?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
     let chosen = Chosen { tool, arguments };
+    let format = if json { Format::Json } else { Format::Recorded };
     if let Some(session) = how.via.as_deref() {
         let runtime = Folders::of_this_user().map_err(anyhow::Error::from)?.runtime;
-        return how.through(OfHarness { runtime: &runtime, session }, &server, json, chosen);
+        return how.through(OfHarness { runtime: &runtime, session }, &server, format, chosen);
     }
     let place = OneShotPlace::find(files)?;
     place.check(&server)?;
-    how.make(&place, &server, json, |_| Ok(chosen))
+    how.make(&place, &server, format, |_| Ok(chosen))
 }
 
 impl HowToCall {
@@ -98,10 +104,10 @@ impl HowToCall {
         &self,
         place: &OneShotPlace,
         server: &str,
-        json: bool,
+        format: Format,
         choose: impl FnOnce(&ToolsList) -> Result<Chosen, OneShotFailure>,
     ) -> Result<(), OneShotFailure> {
-        let (timeout, print) = self.prepared(json)?;
+        let (timeout, print) = self.prepared(format)?;
         let config = place.config_of(&[server.to_owned()])?;
         let name = server.parse().map_err(|error| OneShotFailure::Usage(format!("\"{server}\": {error}")))?;
         let policy = self.policy.as_deref().unwrap_or("open");
@@ -118,15 +124,18 @@ impl HowToCall {
         &self,
         of: OfHarness<'_>,
         server: &str,
-        json: bool,
+        format: Format,
         chosen: Chosen,
     ) -> Result<(), OneShotFailure> {
-        let (timeout, print) = self.prepared(json)?;
-        print(&via::call(of, server, chosen, timeout, json)?)
+        let (timeout, print) = self.prepared(format)?;
+        print(&via::call(of, server, chosen, timeout, format == Format::Json)?)
     }
 
     /// How long an answer is waited for, and what prints it where it is to go.
-    fn prepared(&self, json: bool) -> Result<(Option<Duration>, impl FnOnce(&RawValue) -> Printed), OneShotFailure> {
+    fn prepared(
+        &self,
+        format: Format,
+    ) -> Result<(Option<Duration>, impl FnOnce(&RawValue) -> Printed), OneShotFailure> {
         let timeout = self.timeout.as_deref().map(typed::timeout).transpose()?;
         let out = self.out.clone().map(Destination::File);
         let to = out.or_else(|| self.out_dir.clone().map(Destination::Folder));
@@ -134,7 +143,11 @@ impl HowToCall {
         let print = move |raw: &RawValue| {
             let answer: CallResult = serde_json::from_str(raw.get())
                 .map_err(|error| OneShotFailure::Harness(anyhow::anyhow!("the server's result is none: {error}")))?;
-            if result::print_call(raw, answer, &Shape::of_json(json), to)? { Ok(()) } else { Err(OneShotFailure::Tool) }
+            if result::print_call(raw, answer, &Shape { format, ..Shape::default() }, to)? {
+                Ok(())
+            } else {
+                Err(OneShotFailure::Tool)
+            }
         };
         Ok((timeout, print))
     }

@@ -51,12 +51,6 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// All of the result on one line, or as recorded.
-    #[must_use]
-    pub fn of_json(json: bool) -> Self {
-        Self { format: if json { Format::Json } else { Format::Recorded }, ..Self::default() }
-    }
-
     /// Whether the result is printed as the bridge gave it.
     pub(crate) fn is_all_json(&self) -> bool {
         self.format == Format::Json && self.pick.is_none()

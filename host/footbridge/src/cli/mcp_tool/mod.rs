@@ -29,7 +29,9 @@ use footbridge_cli::{
     arguments::merged,
     completion::{COMPLETE, Shell},
     flags::{ToolFlags, TypedFlag},
-    output, typed,
+    output,
+    render::Format,
+    typed,
 };
 use which::Named;
 
@@ -71,9 +73,9 @@ struct Options {
     /// The same, from standard input
     #[arg(long)]
     json_stdin: bool,
-    /// How to print results, lists and errors
+    /// How to print results, lists and errors. Default: a result's structured part where there is one, or its text
     #[arg(long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Output>,
     /// Ask servers what they offer, in place of the lists that are kept
     #[arg(long)]
     refresh: bool,
@@ -86,10 +88,11 @@ struct Options {
 }
 
 /// How something is printed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    #[default]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// A result's text, rather than its structured part
     Text,
+    /// All of it, on one line
     Json,
 }
 
@@ -120,7 +123,16 @@ impl Options {
     }
 
     fn is_json(&self) -> bool {
-        self.output == Some(Format::Json)
+        self.output == Some(Output::Json)
+    }
+
+    /// The same for a result.
+    fn format(&self) -> Format {
+        match self.output {
+            None => Format::Recorded,
+            Some(Output::Text) => Format::Text,
+            Some(Output::Json) => Format::Json,
+        }
     }
 
     /// Where these have tools known from; a session has so long to answer.
@@ -235,13 +247,13 @@ fn call(options: Options, early: Options, name: &str, words: &[OsString]) -> Res
                 None => choose(&seen.whole(&named.server, all.refresh)?)?,
             };
             return match chosen {
-                Ok(chosen) => all.how.through(seen.of_harness(), &named.server, all.is_json(), chosen).map(Ok),
+                Ok(chosen) => all.how.through(seen.of_harness(), &named.server, all.format(), chosen).map(Ok),
                 Err(unfit) => Ok(Err(unfit)),
             };
         }
     };
     let mut unfit = None;
-    let done = all.how.make(place, &named.server, all.is_json(), |list| match known {
+    let done = all.how.make(place, &named.server, all.format(), |list| match known {
         Some(chosen) => Ok(chosen),
         None => choose(list)?.map_err(|error| {
             unfit = Some(error);

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     gathered::gathered,
-    schema::{kind, meant, properties, required, sample},
+    schema::{kind, meant, properties, required, sample, takes_null},
     signature::type_of,
     suggest::{closest, instead},
 };
@@ -59,6 +59,8 @@ pub struct Flag {
     path: Vec<String>,
     /// What one word of it is.
     pub word: FlagValue,
+    /// Whether the word `null` says that there is none: it could be nothing else that it takes.
+    pub takes_null: bool,
     /// Whether it may be repeated.
     pub is_list: bool,
     /// Whether a call needs it.
@@ -269,11 +271,7 @@ impl ToolFlags {
     /// What a flag takes, where that is one of a few words.
     #[must_use]
     pub fn choices(&self, name: &str) -> Vec<String> {
-        match self.find(name).map(|flag| &flag.word) {
-            Some(FlagValue::OneOf(values)) => values.iter().map(|(typed, _)| typed.clone()).collect(),
-            Some(FlagValue::Boolean) => vec!["true".to_owned(), "false".to_owned()],
-            _ => Vec::new(),
-        }
+        self.find(name).map(Flag::choices).unwrap_or_default()
     }
 }
 
@@ -306,6 +304,12 @@ fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Fl
         Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
         _ => (word(at, schema), false),
     };
+    let can_be_null = !is_list && takes_null(property, schema);
+    let (word, takes_null) = match word {
+        FlagValue::OneOf(values) if can_be_null => (FlagValue::OneOf(and_null(values)), false),
+        FlagValue::Integer | FlagValue::Number | FlagValue::Boolean | FlagValue::Object => (word, can_be_null),
+        word => (word, false),
+    };
     let text = |key: &str| property.get(key).or_else(|| at.get(key));
     let mut shown = text("description").and_then(Value::as_str).map(short).unwrap_or_default();
     if let Some(default) = text("default").filter(|default| !default.is_null()) {
@@ -323,13 +327,14 @@ fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Fl
     let object = path[..path.len() - 1].join(".");
     let (is_required, needed_with) = (is_needed && object.is_empty(), is_needed.then_some(object));
     let needed_with = needed_with.filter(|object| !object.is_empty());
-    Flag { name, path, word, is_list, is_required, needed_with, order, shown, kind, sample }
+    Flag { name, path, word, takes_null, is_list, is_required, needed_with, order, shown, kind, sample }
 }
 
 /// What single word a schema takes.
 fn word(property: &Value, schema: &Value) -> FlagValue {
     let at = meant(property, schema);
-    let of_enum = at.get("enum").and_then(Value::as_array).and_then(|values| one_of(values));
+    let only = || at.get("const").map(std::slice::from_ref);
+    let of_enum = at.get("enum").and_then(Value::as_array).map(Vec::as_slice).or_else(only).and_then(one_of);
     let by_kind = || match kind(at)? {
         "string" => Some(FlagValue::Text),
         "integer" => Some(FlagValue::Integer),
@@ -342,23 +347,32 @@ fn word(property: &Value, schema: &Value) -> FlagValue {
     word.unwrap_or_else(|| FlagValue::Json { or_text: kind(at).is_none() })
 }
 
-/// One of these values, if each is one word and can be told from the others.
+/// One of these values, if each is one word and can be told from the others. A text that looks like another value, as
+/// `"1"` beside 1, is typed in its quotes.
 fn one_of(values: &[Value]) -> Option<FlagValue> {
     let mut found: Vec<(String, Value)> = Vec::new();
+    let is_other =
+        |word: &str| values.iter().any(|value| !value.is_string() && !value.is_null() && plain(value) == word);
     for value in values.iter().filter(|value| !value.is_null()) {
-        let typed = plain(value);
+        let typed = Some(plain(value)).filter(|word| !value.is_string() || !is_other(word));
+        let typed = typed.unwrap_or_else(|| value.to_string());
         let is_word = !value.is_object() && !value.is_array() && !typed.chars().any(needs_escape);
         if !is_word || typed.len() > MOST_SHOWN || found.iter().any(|(other, _)| *other == typed) {
             return None;
         }
         found.push((typed, value.clone()));
     }
-    // A text of this name stays one.
-    let has_null = values.iter().any(Value::is_null) && !found.iter().any(|(word, _)| word == "null");
-    if has_null && !found.is_empty() {
-        found.push(("null".to_owned(), Value::Null));
-    }
+    let has_null = values.iter().any(Value::is_null) && !found.is_empty();
+    let found = if has_null { and_null(found) } else { found };
     (!found.is_empty()).then_some(FlagValue::OneOf(found))
+}
+
+/// These values and `null`; a text of that name stays one.
+fn and_null(mut values: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    if !values.iter().any(|(word, _)| word == "null") {
+        values.push(("null".to_owned(), Value::Null));
+    }
+    values
 }
 
 /// A value as it is typed.
@@ -430,12 +444,28 @@ impl Flag {
         self.needed_with.as_deref()
     }
 
+    /// What it takes, where that is one of a few words.
+    #[must_use]
+    pub fn choices(&self) -> Vec<String> {
+        let words: Vec<&str> = match &self.word {
+            FlagValue::OneOf(values) => values.iter().map(|(typed, _)| typed.as_str()).collect(),
+            FlagValue::Boolean => ["true", "false"].into_iter().chain(self.takes_null.then_some("null")).collect(),
+            _ => Vec::new(),
+        };
+        words.into_iter().map(str::to_owned).collect()
+    }
+
     /// What was typed of it, as JSON. Of one that may not be repeated the last counts.
     ///
     /// # Errors
     /// [`BadFlag::Value`].
     pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
-        let json = if self.is_list { self.list(values) } else { self.word.json(values.last().map_or("", |it| it)) };
+        let last = values.last().map_or("", |it| it);
+        let json = match last {
+            _ if self.is_list => self.list(values),
+            "null" if self.takes_null => Ok("null".to_owned()),
+            word => self.word.json(word),
+        };
         let json = json.map_err(|why| BadFlag::Value(self.name.clone(), why))?;
         Ok(TypedFlag { path: self.path.clone(), json })
     }
@@ -542,6 +572,37 @@ mod tests {
     }
 
     #[test]
+    fn null_is_no_value_where_it_could_be_nothing_else() {
+        let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let schema = json!({"$defs": {"N": {"type": ["number", "null"]}}, "properties": {
+            "n": {"type": ["integer", "null"]}, "r": {"$ref": "#/$defs/N"}, "b": {"type": ["boolean", "null"]},
+            "o": {"anyOf": [object, {"type": "null"}]}, "e": {"anyOf": [{"enum": ["x"]}, {"type": "null"}]},
+            "text": {"type": ["string", "null"]}, "plain": {"type": "integer"}}});
+        let flags = ToolFlags::of(&schema, &[]);
+        for name in ["n", "r", "b", "o", "e"] {
+            let json = flags.find(name).unwrap().typed(&["null".to_owned()]).map(|typed| typed.json);
+            assert_eq!(json.unwrap(), "null", "{name}");
+        }
+        assert_eq!(flags.find("text").unwrap().typed(&["null".to_owned()]).unwrap().json, "\"null\"");
+        assert!(flags.find("plain").unwrap().typed(&["null".to_owned()]).is_err());
+        assert_eq!(flags.choices("b"), ["true", "false", "null"]);
+    }
+
+    #[test]
+    fn values_of_several_types_and_a_single_one_are_words_to_choose_from() {
+        let schema = json!({"properties": {"e": {"enum": ["a", 1, true, null, "1", "true"]}, "c": {"const": "k"}}});
+        let flags = ToolFlags::of(&schema, &[]);
+        assert_eq!(flags.choices("e"), ["a", "1", "true", "\"1\"", "\"true\"", "null"]);
+        let json = |word: &str| flags.find("e").unwrap().typed(&[word.to_owned()]).map(|typed| typed.json).ok();
+        let typed = ["a", "1", "\"1\"", "null", "b"].map(json);
+        assert_eq!(
+            typed,
+            [Some("\"a\""), Some("1"), Some("\"1\""), Some("null"), None].map(|it| it.map(str::to_owned))
+        );
+        assert_eq!(flags.choices("c"), ["k"]);
+    }
+
+    #[test]
     fn words_become_json_of_the_kind_that_the_schema_asks_for() {
         for (given, becomes) in [
             (["--city", "Bern", "--days", "-3"].as_slice(), r#"city="Bern" days=-3"#),
@@ -625,7 +686,7 @@ mod tests {
             json!({"properties": 7}),
             json!({"properties": {"a": true, "b": null, "c": {"$ref": "#/properties/c"}}}),
             json!({"properties": {"a": {"type": "array"}, "b": {"enum": []}, "c": {"enum": [[1], {}]}}, "required": "a"}),
-            json!({"properties": {"a": {"enum": ["1", 1]}, "b": {"enum": ["\u{202e}"]}, "c": {"type": "new"}}}),
+            json!({"properties": {"a": {"enum": ["1", "1"]}, "b": {"enum": ["\u{202e}"]}, "c": {"type": "new"}}}),
         ] {
             let flags = ToolFlags::of(&odd, &[]);
             let words: Vec<&FlagValue> = flags.flags.iter().map(|flag| &flag.word).collect();

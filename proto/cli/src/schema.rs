@@ -30,6 +30,28 @@ pub fn meant<'s>(property: &'s Value, root: &'s Value) -> &'s Value {
     at
 }
 
+/// Whether `null` will do, too.
+#[must_use]
+pub fn takes_null(property: &Value, root: &Value) -> bool {
+    let names_null = |schema: &Value| match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(|name| name == "null"),
+        name => name.is_some_and(|name| name == "null"),
+    };
+    let offers_null =
+        |at: &Value, key: &str| at.get(key).and_then(Value::as_array).is_some_and(|all| all.iter().any(names_null));
+    let mut at = property;
+    for _ in 0..MOST_STEPS {
+        if names_null(at) || ["anyOf", "oneOf"].into_iter().any(|key| offers_null(at, key)) {
+            return true;
+        }
+        match referred(at, root) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    false
+}
+
 /// What a reference within the same schema leads to.
 #[must_use]
 pub fn referred<'s>(at: &Value, root: &'s Value) -> Option<&'s Value> {

@@ -71,11 +71,10 @@ fn arg(flag: &Flag, at: usize, names: &[&str]) -> Arg {
     match &flag.word {
         FlagValue::Boolean if is_switch(flag) => {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
-            arg.value_parser(PossibleValuesParser::new(["true", "false"]))
+            arg.value_parser(PossibleValuesParser::new(flag.choices()))
         }
         FlagValue::OneOf(values) if !flag.is_list => {
-            let words = PossibleValuesParser::new(values.iter().map(|(typed, _)| typed.clone()));
-            arg.value_parser(words).hide_possible_values(values.len() > MOST_LISTED)
+            arg.value_parser(PossibleValuesParser::new(flag.choices())).hide_possible_values(values.len() > MOST_LISTED)
         }
         word => {
             let (flag, is_number) = (flag.clone(), matches!(word, FlagValue::Integer | FlagValue::Number));

@@ -83,6 +83,8 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
         Some(path) => file(Path::new(path))?,
         None => typed,
     };
+    // Editors of some systems put a mark in front, which says nothing and is no part of JSON.
+    let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     match RawValue::from_string(text.trim().to_owned()) {
         Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
         read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
@@ -192,6 +194,7 @@ mod tests {
     fn arguments_are_one_object_or_null() {
         assert_eq!(arguments(" {\"a\": 1.50}\n".to_owned()).unwrap().get(), "{\"a\": 1.50}");
         assert_eq!(arguments("null".to_owned()).unwrap().get(), "null");
+        assert_eq!(arguments("\u{feff}{}\n".to_owned()).unwrap().get(), "{}");
         for text in ["", "[]", "1", "{", "{} {}"] {
             assert!(matches!(arguments(text.to_owned()), Err(BadTypedArguments::NotAnObject(_))), "{text}");
         }

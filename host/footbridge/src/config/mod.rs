@@ -400,6 +400,9 @@ fn add_file(
     }
 }
 
+/// The table of servers in a settings file of Codex, which is none of ours.
+const OF_CODEX: &str = "mcp_servers";
+
 fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc")
 }
@@ -415,6 +418,11 @@ fn add_settings(
 ) -> Result<(), Vec<Mistake>> {
     let file = File::new(path, &text);
     let table = file.parse().map_err(|mistake| vec![mistake])?;
+    if table.contains_key(OF_CODEX) {
+        let what =
+            format!("{OF_CODEX:?} is how codex writes servers: take them over with \"footbridge config import\"");
+        return Err(vec![Mistake::of_file(path, what)]);
+    }
     let found = policy_file::read(file, &table);
     let (settings, mut mistakes) = settings::read(file, table.clone());
     mistakes.extend(settings.into_iter().flat_map(|settings| take_settings(settings, &file, variables, config)));

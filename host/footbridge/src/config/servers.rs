@@ -50,6 +50,9 @@ pub(super) struct Meaning {
     pub(super) notes: Vec<Mistake>,
 }
 
+/// How others write the address of a server.
+const FOREIGN_ADDRESSES: [(&str, &str); 2] = [("httpUrl", "gemini"), ("serverUrl", "windsurf")];
+
 /// What is wrong with one entry.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
@@ -57,6 +60,11 @@ pub(super) enum EntryError {
     Name(#[from] BadServerName),
     #[error("it has neither \"command\" nor \"url\": write the program to start, or the address to call")]
     Neither,
+    #[error(
+        "it has neither \"command\" nor \"url\", but {0:?} is how {1} writes an address: take it over with \"footbridge config \
+         import\", or write \"url\""
+    )]
+    Foreign(&'static str, &'static str),
     #[error("it has neither \"command\" nor \"url\", but {0:?}: did you mean \"{1}\"?")]
     Misspelt(String, &'static str),
     #[error("it has both \"command\" and \"url\": keep one")]
@@ -223,6 +231,11 @@ impl<'n> Entry<'n, '_> {
     fn neither<T>(&mut self) -> Option<T> {
         // What is there and no text has been said.
         if self.fields.member("command").or(self.fields.member("url")).is_some() {
+            return None;
+        }
+        let is_there = |(key, _): &&(&'static str, &'static str)| self.fields.member(key).is_some();
+        if let Some((key, client)) = FOREIGN_ADDRESSES.iter().find(is_there) {
+            self.fields.wrong(&self.server.at, EntryError::Foreign(key, client));
             return None;
         }
         let unknown = self.fields.unknown(&OF_OTHERS);

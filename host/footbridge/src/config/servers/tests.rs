@@ -186,6 +186,15 @@ fn all_that_is_wrong_with_one_entry_is_said_at_once() {
 }
 
 #[test]
+fn an_address_as_others_write_it_is_taken_over_by_import() {
+    for key in ["httpUrl", "serverUrl"] {
+        let found = read_text(&format!(r#"{{"mcpServers": {{"a": {{"{key}": "https://example.org/mcp"}}}}}}"#));
+        let said: Vec<String> = found.mistakes.iter().map(ToString::to_string).collect();
+        assert!(matches!(said.as_slice(), [one] if one.contains(key) && one.contains("config import")), "{said:?}");
+    }
+}
+
+#[test]
 fn a_key_that_is_misspelt_is_named_with_the_one_that_is_meant() {
     let found = read_text(
         r#"{"mcpServers": {"a": {"comand": "x"}, "b": {"command": "x", "arg": [], "timeout": 5, "comfine": false}}}"#,

@@ -1,5 +1,5 @@
-//! What a server writes to its standard error: always read as fast as it comes, since a program that waits for its
-//! reader is late with what it was called for; kept in a ring, and handed to whoever keeps it for longer, less what is
+//! What a server writes to its standard error: read as fast as it comes, up to what no program has to say, since one that
+//! waits for its reader is late with what it was called for; kept in a ring, and handed to whoever keeps it for longer, less what is
 //! too much for one second.
 
 use std::{
@@ -27,6 +27,8 @@ const COSTS_A_LINE: usize = 1024;
 const SECOND: Duration = Duration::from_secs(1);
 /// Bytes that are read at a time: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
+/// Bytes that are read a second. No program has so much to say, and a flood must not keep a processor busy.
+const READ_BYTES: usize = 64 * 1024 * 1024;
 /// What is shown where all that is kept is part of one line.
 const TOO_LONG: &str = "[a line that is too long to show]";
 
@@ -159,6 +161,23 @@ impl Unlogged {
     }
 }
 
+/// What was read in this second.
+struct ReadPace {
+    since: Instant,
+    bytes: usize,
+}
+
+impl ReadPace {
+    /// Counts what was read, and says until when to wait where that is all that may be in this second.
+    fn wait(&mut self, read: usize, now: Instant) -> Option<Instant> {
+        if now >= self.since + SECOND {
+            (self.since, self.bytes) = (now, 0);
+        }
+        self.bytes += read;
+        (self.bytes >= READ_BYTES).then(|| self.since + SECOND)
+    }
+}
+
 /// What may still be logged in this second, and what was not since the last that was.
 struct LogAllowance {
     since: Instant,
@@ -229,12 +248,16 @@ pub(super) async fn drain(
     let mut chunk = vec![0; CHUNK];
     let log = Log { server, kept };
     let (mut unlogged, mut allowance) = (Unlogged::default(), LogAllowance::new());
+    let mut pace = ReadPace { since: Instant::now(), bytes: 0 };
     while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
         ring.add(&chunk[..read]);
         // Values go before lines do, so that no part of one is left of a line that is dropped.
         log.add(unlogged.take(&chunk[..read], redactor), &mut allowance).await;
-        // A flood always has more to read.
-        tokio::task::yield_now().await;
+        match pace.wait(read, Instant::now()) {
+            Some(until) => tokio::time::sleep_until(until).await,
+            // A flood always has more to read.
+            None => tokio::task::yield_now().await,
+        }
     }
     log.add(unlogged.rest(redactor), &mut allowance).await;
     if let Some(dropped) = allowance.dropped() {
@@ -292,6 +315,15 @@ mod tests {
 
     fn has_part(text: &str) -> bool {
         ["key-", "0123", "789", "abc", "def", "hij", "\u{e9}", "end"].iter().any(|part| text.contains(part))
+    }
+
+    #[test]
+    fn a_flood_is_read_at_a_pace_and_nothing_else_waits() {
+        let start = Instant::now();
+        let mut pace = ReadPace { since: start, bytes: 0 };
+        assert_eq!(pace.wait(READ_BYTES - 1, start), None);
+        assert_eq!(pace.wait(1, start + SECOND / 2), Some(start + SECOND));
+        assert_eq!(pace.wait(CHUNK, start + SECOND), None, "in the next second");
     }
 
     #[test]

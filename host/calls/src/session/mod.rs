@@ -47,7 +47,7 @@ pub(crate) use pace::OpenSessions;
 use services::ServiceUse;
 pub use services::Spending;
 pub use spec::SessionSpec;
-pub use spending::{BudgetOf, BytesUsed, Exceeded, Spent};
+pub use spending::{BudgetOf, BudgetUse, BytesUsed, Exceeded};
 
 /// Numbers of sessions.
 static SERIAL: AtomicU64 = AtomicU64::new(1);

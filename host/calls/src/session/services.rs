@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Place, Session,
     over::{OverLimit, quota, within},
-    spending::{BudgetOf, BytesUsed, Spent},
+    spending::{BudgetOf, BudgetUse, BytesUsed},
 };
 
 /// The rate of requests to services, and the places of those in flight.
@@ -163,7 +163,7 @@ impl Session {
 
     /// How a budget is.
     #[must_use]
-    pub fn spent(&self, of: BudgetOf) -> Spent {
+    pub fn spent(&self, of: BudgetOf) -> BudgetUse {
         let rules = self.rules();
         let settings = rules.policy().settings();
         let (used, limit) = match of {
@@ -171,7 +171,7 @@ impl Session {
             BudgetOf::Results => (&self.results, settings.result_bytes),
             of => self.services.budget.of(of),
         };
-        Spent { spent: used.bytes(), limit }
+        BudgetUse { spent: used.bytes(), limit }
     }
 
     /// What a request to this service spends.

@@ -47,7 +47,7 @@ impl BudgetOf {
 
 /// How a budget is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spent {
+pub struct BudgetUse {
     /// What was spent since the session was opened by this harness.
     pub spent: u64,
     /// How much that may be; none is no limit.

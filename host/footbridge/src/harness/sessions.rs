@@ -10,7 +10,7 @@ use footbridge_proto::endpoint::Endpoint;
 use super::{Harness, descriptors};
 use footbridge_calls::{
     operator::Operator,
-    session::{BudgetOf, Ended, Life, SessionSpec, Spent},
+    session::{BudgetOf, BudgetUse, Ended, Life, SessionSpec},
     sessions::{NameTaken, Open},
 };
 use footbridge_core::{digest::Digest, names::SessionName};
@@ -31,7 +31,7 @@ pub struct SessionView {
     /// Its calls in flight.
     pub calls: usize,
     /// What it has spent of each budget since it was opened, and how much that may be.
-    pub spent: Vec<(BudgetOf, Spent)>,
+    pub spent: Vec<(BudgetOf, BudgetUse)>,
 }
 
 /// Why a session cannot be opened.

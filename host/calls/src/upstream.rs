@@ -199,6 +199,7 @@ impl Upstream {
             Outcome::NotSent(NotSent::Unavailable(why)) => {
                 Outcome::NotSent(NotSent::Unavailable(redactor.scrub(&why).into_owned()))
             }
+            Outcome::Declined(why) => Outcome::Declined(redactor.scrub(&why).into_owned()),
             other => other,
         }
     }

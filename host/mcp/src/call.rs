@@ -53,11 +53,7 @@ pub(super) async fn carry_out(
         let since = Instant::now();
         let ended = ask_call(live, wire, pending, Times { total: left, ..times }, cancel).await;
         left = left.saturating_sub(since.elapsed());
-        let asked = match &ended {
-            Ended::Answered(Answer::Result(text, _)) => InputRequired::of(text, live.interceptor.redactor()),
-            _ => None,
-        };
-        let Some(asked) = asked else {
+        let Some(asked) = input_asked_for(live, &ended) else {
             let outcome = judge(ended, &live.name, limits.result_bytes);
             return if round == 0 { outcome } else { later(outcome) };
         };
@@ -77,6 +73,16 @@ pub(super) async fn carry_out(
         };
     }
     in_vain(&live.name, BadInput::TooOften)
+}
+
+/// What the server asks for in place of a result. In revisions before 2026-07-28 a result is one, whatever it says.
+fn input_asked_for(live: &Live, ended: &Ended) -> Option<Result<InputRequired, BadInput>> {
+    match ended {
+        Ended::Answered(Answer::Result(text, _)) if live.is_stateless() => {
+            InputRequired::of(text, live.interceptor.redactor())
+        }
+        _ => None,
+    }
 }
 
 /// The server wants what it does not get.
@@ -111,7 +117,11 @@ async fn ask_call(
         _ => None,
     };
     match task {
-        Some(Ok(task)) => Box::pin(task.ended(times.total.saturating_sub(since.elapsed()), cancel)).await,
+        Some(Ok(task)) => {
+            // Its part of the budget is not the task's for as long as that runs.
+            drop(ended);
+            Box::pin(task.ended(times.total.saturating_sub(since.elapsed()), cancel)).await
+        }
         Some(Err(ended)) => ended,
         None => ended,
     }
@@ -163,6 +173,7 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
         Ended::Answered(Answer::Refused(why)) => {
             Outcome::NotSent(NotSent::Unavailable(format!("Server \"{server}\" {why}")))
         }
+        Ended::Answered(Answer::Declined(why)) => Outcome::Declined(format!("Server \"{server}\" {why}")),
         Ended::Unanswered { left: true, why } => Outcome::Unknown(why),
         Ended::Unanswered { left: false, why: NoAnswer::Cancelled } => Outcome::NotSent(NotSent::Cancelled),
         Ended::Unanswered { left: false, .. } => Outcome::NotSent(NotSent::Unavailable(format!(
@@ -175,7 +186,7 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
 fn later(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::NotSent(NotSent::Cancelled) => Outcome::Unknown(NoAnswer::Cancelled),
-        Outcome::NotSent(_) => Outcome::Unknown(NoAnswer::ServerGone),
+        Outcome::NotSent(_) | Outcome::Declined(_) => Outcome::Unknown(NoAnswer::ServerGone),
         outcome => outcome,
     }
 }

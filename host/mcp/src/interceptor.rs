@@ -373,16 +373,21 @@ impl Interceptor {
 fn error_of(error: &RawValue, redactor: &Redactor) -> Answer {
     match serde_json::from_str::<IncomingError>(error.get()) {
         Ok(IncomingError { code, message }) => {
-            let mut message = redactor.scrub(&message).into_owned();
-            if message.len() > MAX_ERROR {
-                let end = message.floor_char_boundary(MAX_ERROR);
-                message.truncate(end);
-                message.push_str(" [cut: the message is too long]");
-            }
-            Answer::Error { code, message }
+            Answer::Error { code, message: cut_message(redactor.scrub(&message).into_owned()) }
         }
         Err(_) => Answer::Unusable,
     }
+}
+
+/// What a server says, cut where it is long.
+pub(super) fn cut_message(mut message: String) -> String {
+    if message.len() > MAX_ERROR {
+        let end = message.floor_char_boundary(MAX_ERROR);
+        message.truncate(end);
+        message.push_str(" [cut: the message is too long]");
+        message.shrink_to_fit();
+    }
+    message
 }
 
 impl Waiting {

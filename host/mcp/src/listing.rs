@@ -29,11 +29,14 @@ use super::{
 };
 use footbridge_core::{
     catalogue::{ListKind, Offered},
+    digest::Digest,
     limits::ServerLimits,
 };
 
 /// What an entry may have beyond its two schemas and its description.
 const MAX_REST: usize = 64 * 1024;
+/// Longest cursor, bytes: it goes back to the server, and is no part of what it may keep here.
+const MAX_CURSOR: usize = 16 * 1024;
 /// How many reasons for leaving out are kept for the operator.
 const MAX_REASONS: usize = 20;
 /// The code of an unknown method: servers that have no resources often answer with it.
@@ -152,7 +155,8 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, L
 
 /// Lists all of a kind. Whether the server knows the listing.
 async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut Listed) -> Result<bool, ListError> {
-    let mut cursor = None;
+    let mut cursor: Option<String> = None;
+    // Digests, since a server may make its cursors as long as its pages.
     let mut seen = HashSet::new();
     for _ in 0..limits.pages {
         let page = page(live, limits, kind, cursor.take()).await?;
@@ -160,7 +164,11 @@ async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut List
         let next = listed.read(kind, &page, limits)?;
         match next {
             None => return Ok(true),
-            Some(next) if !seen.insert(next.clone()) => {
+            Some(next) if next.len() > MAX_CURSOR => {
+                listed.cut(kind, &format_args!("the server's cursor is longer than {MAX_CURSOR} bytes"));
+                return Ok(true);
+            }
+            Some(next) if !seen.insert(Digest::of(&next)) => {
                 listed.cut(kind, &"the server's cursor came back to an earlier page");
                 return Ok(true);
             }
@@ -188,7 +196,7 @@ async fn page(
         Ended::Answered(Answer::TooLarge) => Err(ListError::Unusable(what, "a page is too long")),
         Ended::Answered(Answer::Busy) => Err(ListError::Unusable(what, "there is no memory for a page")),
         Ended::Answered(Answer::Unusable) => Err(ListError::Unusable(what, "it is not of the protocol")),
-        Ended::Answered(Answer::Refused(_) | Answer::Lost) => Err(ListError::Gone(what)),
+        Ended::Answered(Answer::Refused(_) | Answer::Declined(_) | Answer::Lost) => Err(ListError::Gone(what)),
         Ended::Unanswered { why: super::NoAnswer::ServerGone, .. } => Err(ListError::Gone(what)),
         Ended::Unanswered { .. } => Err(ListError::Timeout(what, limits.list_time)),
     }

@@ -77,6 +77,8 @@ pub(super) enum Answer {
     Busy,
     /// The server did not take the request, for certain; why, for the guest.
     Refused(&'static str),
+    /// The server says by its HTTP status that it did nothing; what it says, for the guest.
+    Declined(&'static str),
     /// It may have got there, and its connection is gone.
     Lost,
 }

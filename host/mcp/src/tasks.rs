@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     NoAnswer,
     ask::{Ended, TELLING, Times, ask},
+    interceptor::cut_message,
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
@@ -52,9 +53,10 @@ struct TaskState {
 }
 
 impl TaskState {
-    /// What a server says of a task.
+    /// What a server says of a task; of its message no more than is kept of an error's, since it outlives the answer.
     fn read(text: &RawValue) -> Option<Self> {
-        serde_json::from_str(text.get()).ok()
+        let state: Self = serde_json::from_str(text.get()).ok()?;
+        Some(Self { status_message: state.status_message.map(cut_message), ..state })
     }
 
     /// How long it is left alone.
@@ -201,6 +203,13 @@ mod tests {
 
     fn raw(text: &str) -> Box<RawValue> {
         RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn of_a_long_message_a_part_is_kept() {
+        let text = json!({"status": "cancelled", "statusMessage": "x".repeat(9_000_000)}).to_string();
+        let message = TaskState::read(&raw(&text)).unwrap().status_message.unwrap();
+        assert!(message.len() < 70_000 && message.capacity() < 100_000 && message.ends_with("too long]"));
     }
 
     #[test]

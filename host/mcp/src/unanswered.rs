@@ -72,13 +72,13 @@ impl HttpError {
                 Answer::Refused("cannot be reached. Nothing was sent; try again, or ask the operator")
             }
             Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
-            Self::Login(..) => Answer::Refused("needs a login, it says, and did nothing; ask the operator"),
+            Self::Login(..) => Answer::Declined("needs a login, it says, and did nothing; ask the operator"),
             // What MCP has it say, by any request of a session that it ended.
-            Self::Status(404) if not_taken => Answer::Refused(
+            Self::Status(404) if not_taken => Answer::Declined(
                 "ended its session, it says (HTTP 404), and did nothing. A new one is opened: call again; if it says so \
                  again, try other arguments, or ask the operator",
             ),
-            Self::Status(_) if not_taken => Answer::Refused(
+            Self::Status(_) if not_taken => Answer::Declined(
                 "did not take the request, it says (HTTP 400), and did nothing. If its session ended, a new one is opened: \
                  call again, or with other arguments",
             ),

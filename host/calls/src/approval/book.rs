@@ -55,11 +55,7 @@ impl<P> Book<P> {
             // Behind the one that takes a grant, it would go on as a pending one.
             let alone_with_a_grant = entry.granted.is_some() && entry.waiters.len() == 1;
             let id = *id;
-            return if full && alone_with_a_grant && remembered.is_none() {
-                Asked::TooMany
-            } else {
-                Asked::Waiting(self.join(id))
-            };
+            return if full && alone_with_a_grant { Asked::TooMany } else { Asked::Waiting(self.join(id)) };
         }
         if let Some(left) = self.past.denied(now, &new.key) {
             return Asked::Hushed(left);

@@ -125,6 +125,8 @@ pub enum Outcome {
         /// Its name.
         setting: &'static str,
     },
+    /// It left, and its server says by an HTTP status that it did nothing. Whether that is so nobody here knows.
+    Declined(String),
     /// Nothing left the harness.
     NotSent(NotSent),
     /// It left, and no usable answer came.

@@ -15,7 +15,7 @@ pub enum ExitCode {
     ToolError = 1,
     /// The command line, the names or the arguments are wrong.
     Usage = 2,
-    /// The bridge cannot be reached, or what answers is not one; or the server behind it does not run. Nothing was called.
+    /// The bridge cannot be reached, or what answers is not one; or the server behind it does not run, or says that it did nothing.
     Unreachable = 3,
     /// The token is missing or wrong.
     Unauthenticated = 4,

@@ -353,11 +353,12 @@ fn checked_path(pattern: &str, of: Of) -> Result<String, BadGlob> {
     if pattern.split('/').any(|part| part == "." || part == "..") {
         return never("paths and URIs with \".\" and \"..\" match no pattern");
     }
-    if of == Of::Path && pattern.starts_with(['{', '\\']) {
+    if of == Of::Path && pattern.starts_with(['{', '\\', '?']) {
         return bad("a path's pattern begins with what stands for itself, or * or **: write a list".to_owned());
     }
-    let lowered = crate::gate::with_lower_authority(pattern);
-    let path = if of == Of::Path { Some(lowered.as_str()) } else { lowered.strip_prefix('/') };
+    // What stands before a colon in a path is no scheme.
+    let written = if of == Of::Path { pattern.to_owned() } else { crate::gate::with_lower_authority(pattern) };
+    let path = if of == Of::Path { Some(written.as_str()) } else { written.strip_prefix('/') };
     let last = |path: &str| match path.strip_suffix('}').and_then(|path| path.rsplit_once('{')) {
         Some((_, each)) => each.split(',').any(|one| one.ends_with('/')),
         None => path.len() > 1 && path.ends_with('/'),
@@ -365,7 +366,7 @@ fn checked_path(pattern: &str, of: Of) -> Result<String, BadGlob> {
     if path.is_some_and(|path| path.contains("//") || last(path)) {
         return never("a path is compared without doubled and last slashes");
     }
-    Ok(lowered)
+    Ok(written)
 }
 
 #[cfg(test)]

@@ -120,10 +120,21 @@ async fn ask_call(
         Some(Ok(task)) => {
             // Its part of the budget is not the task's for as long as that runs.
             drop(ended);
-            Box::pin(task.ended(times.total.saturating_sub(since.elapsed()), cancel)).await
+            of_task(Box::pin(task.ended(times.total.saturating_sub(since.elapsed()), cancel)).await)
         }
         Some(Err(ended)) => ended,
         None => ended,
+    }
+}
+
+/// The end of a call that runs as a task. Where a request about that is not taken, it is not known what became of the call.
+fn of_task(ended: Ended) -> Ended {
+    match ended {
+        Ended::Answered(Answer::Refused(_) | Answer::Declined(_)) => {
+            Ended::Unanswered { left: true, why: NoAnswer::ServerGone }
+        }
+        Ended::Unanswered { why, .. } => Ended::Unanswered { left: true, why },
+        ended @ Ended::Answered(_) => ended,
     }
 }
 
@@ -194,6 +205,18 @@ fn later(outcome: Outcome) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_task_that_is_not_heard_of_any_more_nothing_is_known() {
+        for ended in [
+            Ended::Answered(Answer::Refused("cannot be reached")),
+            Ended::Answered(Answer::Declined("did nothing")),
+            Ended::Unanswered { left: false, why: NoAnswer::ServerGone },
+        ] {
+            let outcome = judge(of_task(ended), &"x".parse().unwrap(), 100);
+            assert!(matches!(outcome, Outcome::Unknown(NoAnswer::ServerGone)), "{outcome:?}");
+        }
+    }
 
     #[test]
     fn what_never_left_is_told_apart_from_what_may_have_arrived() {

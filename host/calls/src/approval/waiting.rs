@@ -201,8 +201,15 @@ impl Approvals {
             return refuse(verdict, Cause::BytesHeld);
         };
         let about = Arc::new(Asking::new(&verdict, held));
-        let limits = verdict.call().principal().session().limits().approval;
-        match self.with(|book, now| book.ask(now, New { id: spare, key: key.clone(), about, limits })) {
+        let session = verdict.call().principal().session();
+        let limits = session.limits().approval;
+        let asked = self.with(|book, now| {
+            // Looked at here, so that nothing is asked under a policy that has just ended what was.
+            let is_current = session.rules().policy().revision() == key.policy;
+            is_current.then(|| book.ask(now, New { id: spare, key: key.clone(), about, limits }))
+        });
+        let Some(asked) = asked else { return refuse(verdict, Cause::ChangedWhileAsked) };
+        match asked {
             Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
             Asked::Hushed(left) => refuse(verdict, Cause::DeniedBefore { seconds: left.as_secs() + 1 }),
             Asked::TooMany => refuse(verdict, Cause::ApprovalsPending(limits.pending_per_session)),

@@ -206,7 +206,7 @@ fn check_stars(text: &str, of: Of) -> Result<(), BadGlob> {
         }
         let taken = match c {
             '*' => stars,
-            '\\' => 1 + after.map_or(0, char::len_utf8),
+            '\\' => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
             c => c.len_utf8(),
         };
         depth = match c {
@@ -291,6 +291,10 @@ mod tests {
             assert!(matches!(Glob::new(pattern, Of::Path), Err(BadGlob::Stars(_))), "{pattern}");
             assert!(matches!(Glob::new(pattern, Of::Uri), Err(BadGlob::Stars(_))), "{pattern}");
             assert!(Glob::new(pattern, Of::Text).is_ok(), "{pattern}");
+        }
+        for of in [Of::Path, Of::Uri] {
+            assert!(Glob::new("/a/\\é", of).unwrap().matches("/a/é"), "as many bytes as it has");
+            assert!(matches!(Glob::new("/a*\\", of), Err(BadGlob::Syntax(..))), "one that nothing is behind");
         }
         assert!(
             Glob::new(r"/a/\**", Of::Path).unwrap().matches("/a/*b"),

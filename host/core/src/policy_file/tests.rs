@@ -150,6 +150,7 @@ fn what_can_never_match_is_a_mistake() {
         (&["decision='deny'; arguments=[{at='/x',path='secret/'}]"], 2, "never matches"),
         (&["decision='deny'; arguments=[{at='/x',path='/srv/{secret,keys/}'}]"], 2, "never matches"),
         (&["decision='deny'; arguments=[{at='/x',path='{/etc,/root}/**'}]"], 2, "write a list"),
+        (&["decision='deny'; arguments=[{at='/x',path='?etc/**'}]"], 2, "write a list"),
         (&["decision='deny'; arguments=[{at='/x',path='/srv/secret**'}]"], 2, "whole folders"),
         (&["decision='deny'; uri='file:///srv/secret**'"], 2, "whole folders"),
         (&["decision='allow'; arguments=[]"], 2, "arguments asks for nothing"),

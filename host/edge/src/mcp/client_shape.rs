@@ -17,7 +17,7 @@ use serde_json::{Value, value::RawValue};
 pub(super) enum Form {
     Text,
     Flag,
-    Number,
+    Integer,
     /// A number from 0 to 1.
     Share,
     /// A moment with its offset, as RFC 3339 has it.
@@ -96,7 +96,7 @@ pub(super) const RESOURCE: &ObjectForm = &ObjectForm {
         ("description", Form::Text),
         ("icons", ICONS),
         ("mimeType", Form::Text),
-        ("size", Form::Number),
+        ("size", Form::Integer),
         ("annotations", ANNOTATIONS),
         ("_meta", ANY_OBJECT),
     ],
@@ -160,7 +160,7 @@ fn formed<'a>(value: &'a str, form: &Form) -> Option<Cow<'a, str>> {
     match form {
         Form::Text => is(value.starts_with('"')),
         Form::Flag => is(value == "true" || value == "false"),
-        Form::Number => is(value.starts_with(|first: char| first == '-' || first.is_ascii_digit())),
+        Form::Integer => is(value.bytes().all(|byte| byte == b'-' || byte.is_ascii_digit())),
         Form::Share => is(serde_json::from_str::<f64>(value).is_ok_and(|share| (0.0..=1.0).contains(&share))),
         Form::Moment => {
             let moment = serde_json::from_str::<&str>(value).ok()?;
@@ -178,6 +178,10 @@ fn formed<'a>(value: &'a str, form: &Form) -> Option<Cow<'a, str>> {
 fn list<'a>(value: &'a str, of: &Form) -> Option<Cow<'a, str>> {
     let given: Vec<&RawValue> = serde_json::from_str(value).ok()?;
     let kept: Vec<Cow<'_, str>> = given.iter().filter_map(|one| formed(one.get(), of)).collect();
+    // An empty one could say that there is nothing or nobody, which this did not.
+    if kept.is_empty() && !given.is_empty() {
+        return None;
+    }
     let is_same = kept.len() == given.len() && kept.iter().all(|one| matches!(one, Cow::Borrowed(_)));
     Some(if is_same { value.into() } else { format!("[{}]", kept.join(",")).into() })
 }
@@ -200,7 +204,9 @@ fn schema(value: &str, is_of_objects: impl Fn(Option<Vec<String>>) -> bool) -> O
         let taken = match name.as_str() {
             "type" if value == "\"object\"" => Some(value.into()),
             "type" => Some(instead("\"object\"")),
-            "properties" => properties(value),
+            // Without them, what it requires would be left.
+            "properties" if value.starts_with('{') => Some(properties(value)?),
+            "properties" => None,
             "required" => list(value, &Form::Text),
             _ => Some(value.into()),
         };

@@ -44,10 +44,11 @@ impl Endpoint {
             None => None,
         };
         let query = head.uri.query().unwrap_or_default();
-        match query.split('&').find_map(|pair| pair.strip_prefix("mode=")) {
-            None => Ok(Self { server, search: false }),
-            Some(SEARCH) => Ok(Self { server, search: true }),
-            Some(other) => Err(NoEndpoint::Mode(other.to_owned())),
+        let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        let modes: Vec<&str> = pairs.filter(|(name, _)| *name == "mode").map(|(_, mode)| mode).collect();
+        match modes.iter().find(|mode| **mode != SEARCH) {
+            Some(other) => Err(NoEndpoint::Mode((*other).to_owned())),
+            None => Ok(Self { server, search: !modes.is_empty() }),
         }
     }
 }
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!(of("/mcp"), Some((None, false)));
         assert_eq!(of("/mcp?x=1&mode=search"), Some((None, true)));
         for mode in ["searching", ""] {
+            assert!(read(&format!("/mcp?mode=search&mode={mode}")).is_err() && read("/mcp?mode").is_err());
             assert_eq!(read(&format!("/mcp?x=1&mode={mode}")).unwrap_err(), NoEndpoint::Mode(mode.to_owned()));
         }
         assert_eq!(of("/mcp/git?mode=search"), Some((Some("git".to_owned()), true)));

@@ -166,9 +166,9 @@ impl OneServer {
         }
     }
 
-    /// Whether a call that is being made may have reached the server: while a person is asked about it, it has not.
+    /// Whether a call that is being made may have reached the server.
     pub(crate) fn may_have_sent(&self) -> bool {
-        self.harness.approvals().pending().is_empty()
+        !terminal::waits_for_person(self.harness.approvals())
     }
 
     /// Ends all of it.

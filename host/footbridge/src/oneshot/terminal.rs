@@ -51,11 +51,17 @@ impl Person {
     }
 }
 
+/// Whether a person is asked about a call. A server's question is one of a call that it has.
+pub(super) fn waits_for_person(approvals: &Approvals) -> bool {
+    approvals.pending().iter().any(|asked| asked.question.is_none())
+}
+
 /// Asks the person, if there is one, about all that waits. It ends only when they leave, or their terminal does.
 pub(crate) async fn ask(person: Option<&Person>, approvals: &Approvals) -> OneShotFailure {
     let Some(Person(terminal)) = person else { return std::future::pending().await };
     match asks(terminal, approvals).await {
-        Ok(()) => OneShotFailure::Interrupted(Signal::SIGINT),
+        Ok(()) if waits_for_person(approvals) => OneShotFailure::Interrupted(Signal::SIGINT),
+        Ok(()) => OneShotFailure::InterruptedCall(Signal::SIGINT),
         Err(error) => OneShotFailure::Harness(anyhow::Error::new(error).context("the terminal cannot be used")),
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! Text that was read before, or need not be JSON, is looked over by [`Scanner`] and [`Tokens`].
 
+mod members;
 mod mistake;
 mod pairs;
 mod tokens;
@@ -22,6 +23,7 @@ use std::{
 
 use serde_json::Value;
 
+pub use members::Members;
 pub use mistake::JsonMistake;
 pub use pairs::with_whole_pairs;
 pub use tokens::{Part, Scanner, Tokens, value_bytes};

@@ -1,10 +1,10 @@
 //! One tool as its server defined it, and what it takes of that definition.
 
-use footbridge_proto::{json, rpc, wire};
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+use footbridge_proto::{
+    json::{self, Members},
+    rpc, wire,
 };
+use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{BadEntry, INSTRUCTIONS, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
@@ -36,43 +36,6 @@ pub const PROMOTED: &str = "\"x-mcp-header\"";
 
 /// The order in which `describeTool` shows the members that every client knows.
 const SHOWN_FIRST: [&str; 5] = ["name", "description", "inputSchema", "outputSchema", "annotations"];
-
-/// The members of an object in their order, each as its text.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
-}
-
-impl<'a> Members<'a> {
-    fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, raw)| *raw)
-    }
-
-    fn text(&self, key: &str) -> Option<String> {
-        serde_json::from_str(self.get(key)?.get()).ok()
-    }
-
-    fn is_object(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|raw| raw.get().starts_with('{'))
-    }
-}
 
 impl Tool {
     pub(super) fn parse(raw: &RawValue, limits: &ServerLimits, origin: Option<&Origin>) -> Result<Self, BadEntry> {

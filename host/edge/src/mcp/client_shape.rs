@@ -6,11 +6,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use footbridge_proto::rpc::raw;
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
+use footbridge_proto::{json::Members, rpc::raw};
 use serde_json::{Value, value::RawValue};
 
 /// What a value has to be. One that is not is left out of what it is in.
@@ -193,9 +189,8 @@ const OBJECT: &str = "object";
 /// asked about the types that it has; where it says none, its members say that it is one.
 fn schema(value: &str, is_of_objects: impl Fn(Option<Vec<String>>) -> bool) -> Option<Cow<'_, str>> {
     let given: Members<'_> = serde_json::from_str(value).ok()?;
-    let has_members = given.0.iter().any(|(name, value)| name == "properties" && value.get().starts_with('{'));
-    let types = given.0.iter().find(|(name, _)| name == "type").and_then(|(_, value)| types(value.get()));
-    if !is_of_objects(types.or_else(|| has_members.then(|| vec![OBJECT.to_owned()]))) {
+    let types = given.get("type").and_then(|value| types(value.get()));
+    if !is_of_objects(types.or_else(|| given.is_object("properties").then(|| vec![OBJECT.to_owned()]))) {
         return None;
     }
     let mut written = Written::default();
@@ -271,29 +266,6 @@ impl<'a> Written<'a> {
         }
         let members = self.members.iter().map(|(name, value)| format!("{}:{value}", raw(name).get()));
         format!("{{{}}}", members.collect::<Vec<_>>().join(",")).into()
-    }
-}
-
-/// The members of an object in their order.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
     }
 }
 

@@ -130,6 +130,7 @@ enum Command {
         services: Vec<String>,
         /// The port in the sandbox, where it is another than the relay's
         #[arg(long, value_name = "PORT", default_value_t = footbridge_proto::vars::DEFAULT_PORT)]
+        #[arg(value_parser = clap::value_parser!(u16).range(1..))]
         port: u16,
         #[command(flatten)]
         files: Files,

@@ -180,6 +180,8 @@ fn a_client_that_leaves_withdraws_nothing_and_the_end_of_a_session_does() {
     let sent = guest.starts_to_ask("callTool", note("gone"));
     let left = id(&daemon.host.pending(1));
     drop(sent);
+    let _ = daemon.host.pending_that(1, |one| one["is_abandoned"] == true);
+    assert!(daemon.host.approvals(&["show", &left]).well().contains("has left"));
     // Nothing runs without a caller, and the answer is there for the same call.
     daemon.host.answers(&["allow", &left]);
     assert_eq!(notes(&guest), 0);

@@ -101,12 +101,20 @@ impl Host {
     #[track_caller]
     #[must_use]
     pub fn pending(&self, count: usize) -> Vec<Value> {
+        self.pending_that(count, |_| true)
+    }
+
+    /// Waits until so many pending approvals are like this, and gives them.
+    #[track_caller]
+    #[must_use]
+    pub fn pending_that(&self, count: usize, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // A run may not listen yet.
             let text = self.approvals(&["list", "--json"]).stdout;
             let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            let pending: Vec<Value> = all.iter().filter(|one| one["state"] == "pending").cloned().collect();
+            let pending: Vec<Value> =
+                all.iter().filter(|one| one["state"] == "pending" && fits(one)).cloned().collect();
             if pending.len() == count {
                 return pending;
             }

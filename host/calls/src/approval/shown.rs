@@ -58,6 +58,9 @@ pub struct ApprovalInfo {
     /// Whether `footbridge approvals` may not answer it: only who sits in front of the run, or a command or webhook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_answered_elsewhere: bool,
+    /// Whether all who waited for the answer left. It is kept for whoever makes the same call again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_abandoned: bool,
 }
 
 /// What a server asks a person while it runs a call.

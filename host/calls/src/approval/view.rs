@@ -148,6 +148,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         expires: time(wall(entry.until)),
         seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
         is_answered_elsewhere: false,
+        is_abandoned: entry.waiters.is_empty(),
     }
 }
 

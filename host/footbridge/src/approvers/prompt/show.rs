@@ -78,6 +78,11 @@ pub(crate) struct ApprovalLines {
     rest: Vec<String>,
 }
 
+/// What is said of one whose callers left; nothing of others.
+pub(crate) fn abandoned(one: &ApprovalInfo) -> &'static str {
+    if one.is_abandoned { "; whoever asked has left, the answer is kept for the same call" } else { "" }
+}
+
 impl ApprovalLines {
     /// Of an approval.
     pub(crate) fn of(one: &ApprovalInfo, arguments: Option<&str>, others: bool) -> Self {
@@ -96,7 +101,7 @@ impl ApprovalLines {
                 line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
                 line("peer", &words(&one.peer)),
                 line("policy", &words(&one.policy)),
-                line("approval", &format!("{} ({})", words(&one.id), words(&one.state))),
+                line("approval", &format!("{} ({}{})", words(&one.id), words(&one.state), abandoned(one))),
                 line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
                 line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
             ],
@@ -263,6 +268,7 @@ pub(crate) mod tests {
             expires: "2026-01-01T00:05:00Z".into(),
             seconds_left: 299,
             is_answered_elsewhere: false,
+            is_abandoned: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
-use crate::approvers::prompt::show::{ApprovalLines, time_left, words, wrap};
+use crate::approvers::prompt::show::{ApprovalLines, abandoned, time_left, words, wrap};
 use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
 
 /// One JSON object a line, in which nothing steers a terminal.
@@ -29,7 +29,8 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
-        format!("{id}  {state:7}  {session}  {call}  {} bytes  {}{elsewhere}\n", one.bytes, time_left(one.seconds_left))
+        let (bytes, left, abandoned) = (one.bytes, time_left(one.seconds_left), abandoned(one));
+        format!("{id}  {state:7}  {session}  {call}  {bytes} bytes  {left}{abandoned}{elsewhere}\n")
     };
     found.iter().map(line).collect()
 }
@@ -65,6 +66,17 @@ mod tests {
         let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
         assert_eq!(marked, [false, true], "{text}");
         assert!(whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, 200).contains("in front of its run"));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_any_more_says_so() {
+        let waits = info("ap-0000000000000001");
+        let left = ApprovalInfo { is_abandoned: true, ..waits.clone() };
+        let text = table(&[waits, left.clone()]);
+        let marked: Vec<bool> = text.lines().map(|line| line.contains("has left")).collect();
+        assert_eq!(marked, [false, true], "{text}");
+        let whole = whole(&ApprovalShown { info: left, arguments: "{}".into() }, 200);
+        assert!(whole.lines().any(|line| line.starts_with("approval:") && line.contains("has left")), "{whole}");
     }
 
     #[test]

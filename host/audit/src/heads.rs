@@ -6,10 +6,7 @@
 
 use std::{
     error::Error,
-    fs::{File, OpenOptions},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
+    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -20,23 +17,17 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
-
 use tokio::runtime::Runtime;
 
 use super::{
     chain::{Chain, End, now},
     head::{HeadKey, SignedHead},
-    lock_file::LockFile,
 };
 
 /// Heads that wait to be handed on; more than that, and some are left out.
 const WAITING: usize = 16;
 /// However many records there are, heads are not closer together than this.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// How long, and how often, the lock on the file of heads is tried.
-const LOCK_TIME: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// A place that keeps signed heads.
 pub trait HeadSink: Send {
     /// Keeps heads, the newest last: those that came while it was busy come together. It may block: it has a thread,
@@ -183,42 +174,4 @@ fn hand_on(runtime: &Runtime, heads: &Receiver<SignedHead>, mut sinks: Vec<Box<d
 /// Never, for heads that were signed here.
 pub fn lines_of(heads: &[SignedHead]) -> serde_json::Result<String> {
     heads.iter().map(|head| Ok(serde_json::to_string(head)? + "\n")).collect()
-}
-
-/// The file of all heads, of every chain of a state folder.
-pub(super) struct HeadFile {
-    pub(super) path: PathBuf,
-}
-
-impl HeadSink for HeadFile {
-    fn keep<'a>(&'a mut self, heads: &'a [SignedHead]) -> BoxFuture<'a, Result<(), NotKept>> {
-        Box::pin(async { self.append(heads) })
-    }
-}
-
-impl HeadFile {
-    fn append(&self, heads: &[SignedHead]) -> Result<(), NotKept> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW | O_NONBLOCK);
-        // Several harnesses write to it; none does for long.
-        let mut file = LockFile::lock_in_time(options.open(&self.path)?, LOCK_TIME, LOCK_PAUSE)?;
-        let mut text = lines_of(heads)?;
-        if !ends_whole(&mut file)? {
-            text.insert(0, '\n');
-        }
-        file.write_all(text.as_bytes())?;
-        file.sync_data()?;
-        Ok(())
-    }
-}
-
-/// Whether there is no half line at the end, as a crash leaves it.
-fn ends_whole(file: &mut File) -> io::Result<bool> {
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }

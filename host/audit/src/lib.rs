@@ -7,6 +7,7 @@
 mod chain;
 mod chain_writer;
 mod head;
+mod head_file;
 mod heads;
 mod journal;
 pub mod lock_file;
@@ -23,6 +24,7 @@ mod volatile;
 mod writer;
 
 pub use head::{HeadKey, KeyError, NoPublicKey, SignedHead, parse_public_key};
+pub use head_file::forget_heads;
 pub use heads::{HeadSink, NotKept, lines_of};
 pub use journal::{ChainEnd, FileJournal, Journal, JournalError};
 pub use record::{ExchangeRecord, OutcomeRecord, Record, UsageRecord};

@@ -5,7 +5,8 @@ use std::path::Path;
 use super::{
     FileJournal, HeadSink, Journal, JournalError, SharedJournal,
     head::{HEADS, HeadKey},
-    heads::{HeadFile, Heads, Schedule},
+    head_file::HeadFile,
+    heads::{Heads, Schedule},
     settings::AuditSettings,
 };
 use crate::private_folder::make_private;

@@ -6,12 +6,11 @@
 use std::{
     fs,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
-use footbridge_audit::private_folder::make_private;
-use footbridge_core::{random::random_text, settings_file::Mistake};
+use footbridge_audit::private_folder::{make_private, replace_private};
+use footbridge_core::settings_file::Mistake;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use serde_json::{Map, Value};
 
@@ -106,19 +105,11 @@ impl NewServers {
         if said(&self.path)?.map(|(_, text)| text) != self.before {
             return Err(NotWritten::Changed(self.path.clone()));
         }
-        let name = random_text::<12>().map_err(|error| failed(io::Error::other(error.to_string())))?;
-        let aside = folder.join(format!(".{name}.new"));
-        let put = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+        replace_private(&self.path, |file| {
             file.write_all(self.text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&aside, &self.path)
-        };
-        put().map_err(|source| {
-            // What is left of it is in nobody's way.
-            let _ = fs::remove_file(&aside);
-            failed(source)
+            file.sync_all()
         })
+        .map_err(failed)
     }
 }
 

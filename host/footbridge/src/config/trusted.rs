@@ -7,12 +7,11 @@
 use std::{
     fs,
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
-use footbridge_audit::private_folder::{FolderError, make_private};
-use footbridge_core::{digest::Digest, random::random_text};
+use footbridge_audit::private_folder::{FolderError, make_private, replace_private};
+use footbridge_core::digest::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -99,19 +98,11 @@ impl TrustedFiles {
         let failed = |source| TrustError::Entry { path: entry.clone(), source };
         let written = TrustedFile { path: path.to_owned(), text: text.to_owned() };
         let written = serde_json::to_string(&written).map_err(|error| failed(error.into()))?;
-        let name = random_text::<12>().map_err(|error| failed(io::Error::other(error.to_string())))?;
-        let aside = self.folder.join(format!("{name}.new"));
-        let put = || {
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+        replace_private(&entry, |file| {
             file.write_all(written.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&aside, &entry)
-        };
-        put().map_err(|source| {
-            // What is left of it is in nobody's way.
-            let _ = fs::remove_file(&aside);
-            failed(source)
+            file.sync_all()
         })
+        .map_err(failed)
     }
 
     /// Trusts a file no more; says whether it did.

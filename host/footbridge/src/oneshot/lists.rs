@@ -17,9 +17,8 @@ use nix::libc::{O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use footbridge_audit::private_folder::make_private;
+use footbridge_audit::private_folder::{make_private, replace_private};
 use footbridge_cli::layout;
-use footbridge_core::random::random_text;
 
 /// Changes when an older program could misread a newer one.
 const FORMAT: u32 = 1;
@@ -123,13 +122,9 @@ impl Lists {
     /// When it cannot be written.
     pub(crate) fn keep(&self, key: &str, list: &ToolsList) -> io::Result<()> {
         make_private(&self.0).map_err(io::Error::other)?;
-        let aside = self.0.join(format!(".{}", random_text::<9>().map_err(io::Error::other)?));
-        let written = write(&aside, list).and_then(|()| fs::rename(&aside, self.path(key)));
-        if written.is_err() {
-            // It may not be there at all.
-            let _ = fs::remove_file(&aside);
-        }
-        written.map(|()| self.prune())
+        replace_private(&self.path(key), |file| write(file, list))?;
+        self.prune();
+        Ok(())
     }
 
     /// Takes the oldest away where there are too many.
@@ -147,8 +142,7 @@ impl Lists {
     }
 }
 
-fn write(path: &Path, list: &ToolsList) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+fn write(file: &mut File, list: &ToolsList) -> io::Result<()> {
     let mut text = serde_json::to_string(&list.names)?;
     for definition in &list.definitions {
         text.push('\n');

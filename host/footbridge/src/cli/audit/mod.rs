@@ -7,7 +7,7 @@ mod tail;
 mod usage;
 mod verify;
 
-use std::{io, path::PathBuf};
+use std::{collections::BTreeSet, io, path::PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -19,7 +19,10 @@ use crate::{
     report,
     store::{StoreError, StoreKind},
 };
-use footbridge_audit::read::{ChainFolder, ReadRecord, chains, find};
+use footbridge_audit::{
+    forget_heads,
+    read::{ChainFolder, ReadRecord, chains, find},
+};
 
 /// Status when something is wrong with the record, or what was asked for is not in it.
 const BAD: i32 = 1;
@@ -34,10 +37,11 @@ pub(super) enum AuditCommand {
     Show(show::ShowArgs),
     /// Check that nothing in the record was changed, cut or put in
     Verify(verify::VerifyArgs),
-    /// Forget the heads that the store has of a chain which was removed on purpose
+    /// Forget the heads of chains that were removed on purpose
     Forget {
-        /// The chain's name
-        chain: String,
+        /// The names of the chains
+        #[arg(value_name = "CHAIN", required = true)]
+        chains: Vec<String>,
     },
     /// Write the record out as JSON lines or CSV
     Export(export::ExportArgs),
@@ -92,7 +96,7 @@ pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
         AuditCommand::Tail(args) => tail::main(&args, &place),
         AuditCommand::Show(args) => show::main(&args, &place),
         AuditCommand::Verify(args) => verify::main(args, &place),
-        AuditCommand::Forget { chain } => forget(&chain, &place),
+        AuditCommand::Forget { chains } => forget(&chains.into_iter().collect(), &place),
         AuditCommand::Export(args) => export::main(&args, &place),
         AuditCommand::Usage(args) => usage::main(&args, &place),
         AuditCommand::Replay(args) => replay::main(&args, &place),
@@ -162,25 +166,41 @@ fn in_store<T>(work: impl Future<Output = Result<T, StoreError>>) -> io::Result<
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work))
 }
 
-fn forget(chain: &str, place: &Place) -> anyhow::Result<i32> {
-    if find(&place.audit, chain).is_some() {
-        report::error(&StillThere(chain.to_owned()).into());
+/// Takes what is kept of chains that are gone out of the file of heads and the store.
+fn forget(chains: &BTreeSet<String>, place: &Place) -> anyhow::Result<i32> {
+    if let Some(chain) = chains.iter().find(|chain| find(&place.audit, chain).is_some()) {
+        report::error(&StillThere(chain.clone()).into());
         return Ok(BAD);
     }
     // Looked at first: where nothing is kept, no store is made.
-    let kept = in_store(StoreKind::default().read_heads(&place.state))??;
-    if kept.iter().all(|head| head.chain != chain) {
-        report::error(&NoHeads(chain.to_owned()).into());
-        return Ok(BAD);
+    let mut stored: BTreeSet<String> =
+        in_store(StoreKind::default().read_heads(&place.state))??.into_iter().map(|head| head.chain).collect();
+    stored.retain(|chain| chains.contains(chain));
+    let in_file = forget_heads(&place.audit, chains)
+        .with_context(|| format!("cannot take heads out of heads.jsonl in {}", place.audit.display()))?;
+    if !stored.is_empty() {
+        in_store(async {
+            let store = StoreKind::default().open(&place.state).await?;
+            let mut forgotten = Ok(0);
+            for chain in &stored {
+                forgotten = store.forget_heads(chain).await;
+                if forgotten.is_err() {
+                    break;
+                }
+            }
+            store.close().await;
+            forgotten
+        })??;
     }
-    let forgotten = in_store(async {
-        let store = StoreKind::default().open(&place.state).await?;
-        let forgotten = store.forget_heads(chain).await;
-        store.close().await;
-        forgotten
-    })??;
-    report::note(&format!("{} of the chain {} forgotten", report::counted(forgotten, "head"), Escaped(chain)));
-    Ok(0)
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        chains.iter().partition(|chain| stored.contains(*chain) || in_file.contains(*chain));
+    for chain in known {
+        report::note(&format!("the heads of the chain {} are forgotten", Escaped(chain)));
+    }
+    for chain in &unknown {
+        report::error(&NoHeads((*chain).clone()).into());
+    }
+    Ok(if unknown.is_empty() { 0 } else { BAD })
 }
 
 /// Its heads say that it is whole.
@@ -190,7 +210,7 @@ struct StillThere(String);
 
 /// Nothing to forget.
 #[derive(Debug, thiserror::Error)]
-#[error("the store has no heads of a chain {0:?}: \"footbridge audit verify\" names those that are gone")]
+#[error("there are no heads of a chain {0:?}: \"footbridge audit verify\" names those that are gone")]
 struct NoHeads(String);
 
 /// Nothing was ever recorded here.

@@ -95,7 +95,7 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
         .others
         .extend(gone.iter().map(|name| format!("there are signed heads of the chain {name}, and it is gone")));
     if !gone.is_empty() {
-        let what = "a chain that you removed yourself: take its lines out of heads.jsonl, and run \"footbridge audit forget CHAIN\"";
+        let what = "of a chain that you removed yourself: run \"footbridge audit forget CHAIN\"";
         findings.notes.push(what.to_owned());
     }
     findings.others.extend(twice(&findings.reports));

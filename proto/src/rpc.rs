@@ -15,56 +15,57 @@ pub use envelope::{
 
 /// Error codes on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i64)]
 pub enum ErrorCode {
     /// The body is not JSON.
-    Parse,
+    Parse = -32700,
     /// The body is no JSON-RPC request.
-    InvalidRequest,
+    InvalidRequest = -32600,
     /// No such method.
-    MethodNotFound,
+    MethodNotFound = -32601,
     /// Names or arguments are wrong.
-    InvalidParams,
+    InvalidParams = -32602,
     /// The server failed, or something here did.
-    Internal,
+    Internal = -32603,
     /// Cancelled or timed out before anything was sent.
-    NotSent,
+    NotSent = -32000,
     /// Policy or a person said no, or has not said yes yet.
-    Denied,
+    Denied = -32001,
     /// Over a limit.
-    Limit,
+    Limit = -32002,
     /// The MCP server does not run.
-    ServerUnavailable,
+    ServerUnavailable = -32003,
     /// It was sent, and what became of it is not known.
-    OutcomeUnknown,
+    OutcomeUnknown = -32004,
     /// The record cannot be written, so nothing is sent.
-    AuditUnavailable,
+    AuditUnavailable = -32005,
 }
 
 impl ErrorCode {
-    const TABLE: [(Self, i64); 11] = [
-        (Self::Parse, -32700),
-        (Self::InvalidRequest, -32600),
-        (Self::MethodNotFound, -32601),
-        (Self::InvalidParams, -32602),
-        (Self::Internal, -32603),
-        (Self::NotSent, -32000),
-        (Self::Denied, -32001),
-        (Self::Limit, -32002),
-        (Self::ServerUnavailable, -32003),
-        (Self::OutcomeUnknown, -32004),
-        (Self::AuditUnavailable, -32005),
+    const ALL: [Self; 11] = [
+        Self::Parse,
+        Self::InvalidRequest,
+        Self::MethodNotFound,
+        Self::InvalidParams,
+        Self::Internal,
+        Self::NotSent,
+        Self::Denied,
+        Self::Limit,
+        Self::ServerUnavailable,
+        Self::OutcomeUnknown,
+        Self::AuditUnavailable,
     ];
 
     /// The number on the wire.
     #[must_use]
-    pub fn number(self) -> i64 {
-        Self::TABLE.iter().find(|(code, _)| *code == self).map_or(-32603, |(_, n)| *n)
+    pub const fn number(self) -> i64 {
+        self as i64
     }
 
     /// The code of a number, if it is one of ours.
     #[must_use]
     pub fn from_number(number: i64) -> Option<Self> {
-        Self::TABLE.iter().find(|(_, n)| *n == number).map(|(code, _)| *code)
+        Self::ALL.into_iter().find(|code| code.number() == number)
     }
 }
 

@@ -51,6 +51,14 @@ impl LockFile {
         Self::lock(open(path)?)
     }
 
+    /// As [`Self::take`], and tries for so long, with pauses like this.
+    ///
+    /// # Errors
+    /// When it cannot be opened or locked, or somebody else has it all that time.
+    pub fn take_in_time(path: &Path, time: Duration, pause: Duration) -> io::Result<Self> {
+        Self::lock_in_time(open(path)?, time, pause)
+    }
+
     /// As [`Self::take`], and waits for as long as somebody else has it.
     ///
     /// # Errors
@@ -122,8 +130,7 @@ mod tests {
         let path = folder.path().join("lock");
         let first = LockFile::take(&path).unwrap();
         assert!(matches!(LockFile::take(&path).unwrap_err(), NotLocked::Held(_)));
-        let error = LockFile::lock_in_time(open(&path).unwrap(), Duration::from_millis(2), Duration::from_millis(1))
-            .unwrap_err();
+        let error = LockFile::take_in_time(&path, Duration::from_millis(2), Duration::from_millis(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(first);
         LockFile::wait_for(&path).unwrap();

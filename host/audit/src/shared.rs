@@ -71,7 +71,8 @@ impl SharedJournal {
     pub fn open(audit: &Path, settings: &AuditSettings) -> Result<Self, JournalError> {
         make_private(audit)?;
         let (lock, io) = (audit.join(LOCK), |source| JournalError::Io { path: audit.to_owned(), source });
-        let _alone = locked(&lock).map_err(|source| JournalError::Io { path: lock.clone(), source })?;
+        let _alone = LockFile::take_in_time(&lock, TURN_TIME, PAUSE)
+            .map_err(|source| JournalError::Io { path: lock.clone(), source })?;
         let chain = match newest(audit).map_err(io)? {
             Some(chain) => chain,
             None => {
@@ -118,7 +119,7 @@ impl SharedJournal {
 impl Journal for SharedJournal {
     fn take_turn(&mut self) -> io::Result<Option<ChainEnd>> {
         self.turn = None;
-        let lock = locked(&self.lock)?;
+        let lock = LockFile::take_in_time(&self.lock, TURN_TIME, PAUSE)?;
         let number = match newest_file(&self.folder)? {
             Some(number) => number,
             None => {
@@ -186,12 +187,6 @@ impl Journal for SharedJournal {
         (turn.file, turn.number, turn.length) = (file, turn.number + 1, 0);
         Ok(Some(name))
     }
-}
-
-fn locked(path: &Path) -> io::Result<LockFile> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(O_NOFOLLOW | O_CLOEXEC);
-    LockFile::lock_in_time(options.open(path)?, TURN_TIME, PAUSE)
 }
 
 /// The newest chain of one-shot calls.

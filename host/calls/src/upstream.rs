@@ -7,7 +7,10 @@
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
-use footbridge_proto::json::{self, MAX_RESULT_DEPTH};
+use footbridge_proto::{
+    json::{self, MAX_RESULT_DEPTH},
+    rpc::ErrorCode,
+};
 
 use footbridge_core::{budget::Budget, limits::CallLimits, names::ServerName, redact::Redactor};
 use futures::FutureExt as _;
@@ -39,7 +42,7 @@ const LARGE_RESULT: usize = 64 << 10;
 const LARGE_AT_ONCE: usize = 2;
 
 /// JSON-RPC's code for an error inside a server.
-const INTERNAL_ERROR: i64 = -32603;
+const INTERNAL_ERROR: i64 = ErrorCode::Internal.number();
 
 /// What results are held against.
 #[derive(Debug, Clone)]

@@ -1,8 +1,12 @@
-//! Durations and sizes as people write them: `250ms`, `10s`, `5m`, `16 KiB`, `1 MiB`.
+//! Durations and sizes as people write them (`250ms`, `10s`, `5m`, `16 KiB`, `1 MiB`), and times as they read them.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use bytesize::ByteSize;
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Visitor},
@@ -32,6 +36,14 @@ fn fits_as_years(text: &str) -> bool {
     let mut numbers = parts.map(number).filter(|digits| !digits.is_empty());
     let sum = numbers.try_fold(0_u64, |sum, digits| sum.checked_add(digits.parse().ok()?));
     sum.is_some_and(|sum| sum < u64::MAX / YEAR)
+}
+
+/// A time by RFC 3339 in UTC, to the second. One beyond the years that it has, as a setting of no end comes to, is never.
+#[must_use]
+pub fn timestamp(at: SystemTime) -> String {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).ok().and_then(|seconds| DateTime::<Utc>::from_timestamp(seconds, 0));
+    seconds.map_or_else(|| "never".to_owned(), |at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
 /// Reads a size: a number and a unit, or nothing for bytes. `KiB` is 1024, `KB` is 1000.

@@ -3,6 +3,7 @@
 //! It is sent once, see `ask`, but with the input that its server asked for in place of a result, see `input_required`.
 //! Where it is answered with a task it goes on, see `tasks`.
 
+use footbridge_proto::rpc::ErrorCode;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest, GetPromptRequestParams,
     ReadResourceRequest, ReadResourceRequestParams,
@@ -91,7 +92,7 @@ fn in_vain(server: &ServerName, why: BadInput) -> Outcome {
         "Server \"{server}\" asked for more input before it could answer, {why}. Call the tool with complete arguments, or \
          ask the operator"
     );
-    Outcome::ServerError { code: -32603, message }
+    Outcome::ServerError { code: ErrorCode::Internal.number(), message }
 }
 
 /// Whether the server says that it completes: no other is asked to (MCP 2025-11-25, completion, capabilities).

@@ -90,7 +90,7 @@ use footbridge_core::names::ServerName;
 
 use configured::ConfiguredServers;
 use footbridge_core::{budget::Budget, catalogue::Offered, limits::Limits, redact::Redactor};
-use program_call::ProgramCall;
+use program_call::{OutputChecks, ProgramCall};
 use provided::not_configured;
 use status::{Published, Shared};
 use supervisor::Command;
@@ -127,6 +127,8 @@ pub struct Servers {
 struct Inner {
     configured: ConfiguredServers,
     context: Arc<ServersContext>,
+    /// Of those whose tools are programs.
+    outputs: OutputChecks,
     stop: CancellationToken,
     tracker: TaskTracker,
 }
@@ -151,7 +153,7 @@ impl Servers {
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let configured = ConfiguredServers::new(Arc::clone(&context), stop.clone(), tracker.clone());
         configured.replace(specs);
-        Self { inner: Arc::new(Inner { configured, context, stop, tracker }) }
+        Self { inner: Arc::new(Inner { configured, context, outputs: OutputChecks::default(), stop, tracker }) }
     }
 
     /// Puts these servers in the place of those that are: unchanged ones go on, changed ones are ended and started
@@ -249,8 +251,8 @@ impl Servers {
             return Outcome::NotSent(NotSent::Changed);
         }
         if let (TransportSpec::Cli(cli), ServerState::Ready(_)) = (&handle.spec.transport, &state) {
-            let (shared, context, stop) = (&handle.shared, &self.inner.context, &handle.stop);
-            let run = ProgramCall { cli, shared, context, stop };
+            let Inner { context, outputs, .. } = &*self.inner;
+            let run = ProgramCall { cli, shared: &handle.shared, context, outputs, stop: &handle.stop };
             return self.inner.tracker.track_future(Box::pin(run.carry_out(outgoing, cancel))).await;
         }
         let of_harness = &self.inner.context.limits;

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_proto::rpc::ErrorCode;
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
     PaginatedRequestParams,
@@ -40,7 +41,7 @@ const MAX_CURSOR: usize = 16 * 1024;
 /// How many reasons for leaving out are kept for the operator.
 const MAX_REASONS: usize = 20;
 /// The code of an unknown method: servers that have no resources often answer with it.
-const METHOD_NOT_FOUND: i64 = -32601;
+const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
 
 /// What is said of a listing that a server has, as it says, and does not know.
 const UNKNOWN_LISTING: &str = "the server says that it has them, and does not know how to list them";

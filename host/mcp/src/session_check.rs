@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::rpc::{IncomingError, IncomingMessage, Request};
+use footbridge_proto::rpc::{ErrorCode, IncomingError, IncomingMessage, Request};
 use http::StatusCode;
 use hyper::body::Incoming;
 use nix::errno::Errno;
@@ -42,7 +42,7 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Longest answer that is looked at.
 const MAX_ANSWER: usize = 64 * 1024;
 /// The code of an unknown method: whoever says so knows the session.
-const METHOD_NOT_FOUND: i64 = -32601;
+const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
 
 /// Ids of pings: none may come twice in a session.
 static PINGS: AtomicU64 = AtomicU64::new(0);

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use footbridge_proto::rpc::ErrorCode;
 use rmcp::model::{ClientRequest, CustomRequest};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -29,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Longest name of a task, bytes: it is repeated with each look.
 const MAX_ID: usize = 1024;
 
-const INTERNAL_ERROR: i64 = -32603;
+const INTERNAL_ERROR: i64 = ErrorCode::Internal.number();
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

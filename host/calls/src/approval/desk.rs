@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_core::human::timestamp;
 use futures::future::BoxFuture;
 use tokio::{
     sync::watch,
@@ -140,7 +141,7 @@ impl Approvals {
         let deadline = Instant::now() + wait;
         self.look_until(|| {
             let found = self.with(|book, now| book.state(now, session.serial(), id));
-            let told = found.map(|(state, until)| (state, until.map(|until| view::time(view::wall(until)))));
+            let told = found.map(|(state, until)| (state, until.map(|until| timestamp(view::wall(until)))));
             let pending = found.is_some_and(|(state, _)| state == State::Pending);
             if pending && Instant::now() < deadline { Continue(Some(deadline)) } else { Break(told) }
         })

@@ -16,7 +16,7 @@ use crate::{
     request::OutgoingRequest,
     request::repeated,
 };
-use footbridge_core::{budget::Held, names::Labels};
+use footbridge_core::{budget::Held, human::timestamp, names::Labels};
 
 /// What is shown of long arguments, bytes: their head, and their tail.
 const HEAD: usize = 2048;
@@ -111,11 +111,6 @@ fn shortened(description: &str) -> Option<String> {
     Some(format!("{}{more}", &said[..end]))
 }
 
-/// RFC 3339 in UTC, to the second.
-pub(super) fn time(at: SystemTime) -> String {
-    chrono::DateTime::<chrono::Utc>::from(at).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-}
-
 /// When an instant will be by the clock on the wall.
 pub(super) fn wall(until: tokio::time::Instant) -> SystemTime {
     SystemTime::now() + until.saturating_duration_since(tokio::time::Instant::now())
@@ -144,8 +139,8 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         head: head.to_owned(),
         tail: tail.to_owned(),
         question: about.form.as_ref().map(Form::info),
-        asked: time(about.asked),
-        expires: time(wall(entry.until)),
+        asked: timestamp(about.asked),
+        expires: timestamp(wall(entry.until)),
         seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
         is_answered_elsewhere: false,
         is_abandoned: entry.waiters.is_empty(),

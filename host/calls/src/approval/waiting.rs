@@ -18,6 +18,7 @@ use super::{
 use crate::cause::{Broken, Cause};
 use crate::decide::{denied, is_covered};
 use crate::{decide::Verdict, events::ApprovalEvent, resolve::ResolvedCall, watcher::Watcher};
+use footbridge_core::human::timestamp;
 
 /// A call whose client waits for an answer. Dropping it leaves, which withdraws nothing: the same call made again finds
 /// what became of it.
@@ -124,7 +125,7 @@ impl Waiting {
     fn tell(&self, watcher: &Watcher, id: ApprovalId, until: Instant) {
         let call = self.call();
         let summary = format!("{}/{} waits for a person", call.server(), call.request().subject());
-        let expires_at = Some(view::time(view::wall(until)));
+        let expires_at = Some(timestamp(view::wall(until)));
         let expires_in = Some(until.saturating_duration_since(Instant::now()));
         watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, expires_in, summary });
     }
@@ -170,7 +171,7 @@ impl Waiting {
 
     fn promised(self, id: ApprovalId, until: Instant) -> NotCleared {
         let grant_time = self.verdict.call().principal().session().limits().approval.grant_time;
-        self.refuse(id, Cause::ApprovalRequired { until: view::time(view::wall(until)), grant_time })
+        self.refuse(id, Cause::ApprovalRequired { until: timestamp(view::wall(until)), grant_time })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why there is no result, as MCP has it said: a call of a tool that is refused has a result that says so, since that is
 //! what a model gets to read; everything else has an error.
 
-use footbridge_proto::rpc::{ErrorObject, Reason, raw};
+use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason, raw};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{request::McpCall, revision::Revision};
@@ -14,7 +14,7 @@ use footbridge_calls::{
 
 /// A resource that is not there, in the revisions before 2026-07-28.
 const RESOURCE_NOT_FOUND: i64 = -32002;
-const INVALID_PARAMS: i64 = -32602;
+const INVALID_PARAMS: i64 = ErrorCode::InvalidParams.number();
 
 /// The word for what `resources/read` names.
 const RESOURCE: &str = "Resource";
@@ -112,8 +112,10 @@ pub(super) fn approval_in_words(event: &ApprovalEvent) -> String {
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
     let code = match refusal {
-        Refusal::NotPost | Refusal::TooLarge | Refusal::TooSlow | Refusal::Broken | Refusal::NotJson => -32600,
-        Refusal::Unreadable => -32603,
+        Refusal::NotPost | Refusal::TooLarge | Refusal::TooSlow | Refusal::Broken | Refusal::NotJson => {
+            ErrorCode::InvalidRequest.number()
+        }
+        Refusal::Unreadable => ErrorCode::Internal.number(),
         Refusal::Busy => return Some(error_of(&Cause::BytesHeld.into())),
         Refusal::HeaderName
         | Refusal::BadHost

@@ -5,7 +5,7 @@
 //! the two differ it is refused: who is on the way may have decided by the one and we by the other.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use footbridge_proto::rpc::ErrorObject;
+use footbridge_proto::rpc::{ErrorCode, ErrorObject};
 use http::{HeaderMap, StatusCode, request::Parts};
 use serde_json::{Value, json};
 
@@ -25,8 +25,8 @@ pub(super) struct BadHead(pub(super) ErrorObject);
 
 const VERSION: &str = "mcp-protocol-version";
 
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
+const INVALID_PARAMS: i64 = ErrorCode::InvalidParams.number();
 const HEADER_MISMATCH: i64 = -32020;
 const UNSUPPORTED_VERSION: i64 = -32022;
 

@@ -103,7 +103,10 @@ pub(super) fn answer(
         ReadRequest::Answered(McpEncoder::new(answer, client, Shape::Plain).result(raw(result)))
     };
     let refused = |answer: RpcAnswer, error: &ErrorObject| ReadRequest::Answered(answer.error(StatusCode::OK, error));
-    if let Err(over) = asked.session.list() {
+    // Who waits for a result is counted where it waits.
+    if !matches!(message, TaskMessage::Result(_))
+        && let Err(over) = asked.session.list()
+    {
         return refused(answer, &error_of(&Cause::OverLimit(over).into()));
     }
     let (id, is_cancelled) = match message {

@@ -29,6 +29,7 @@ use tokio_util::{
 };
 
 use crate::{
+    detach_on_drop::DetachOnDrop,
     http::{
         body,
         connections::ConnectionPlace,
@@ -207,12 +208,8 @@ impl ServiceFront<'_> {
         let (stages, tunnels, ends) = (Arc::clone(self.stages), Tunnels(self.services.clone()), cancel.clone());
         let waiter = Waiter { cancel, watcher: Watcher::silent() };
         let whole = WholeRequest { request, parcel: () };
-        let task = self.tasks.spawn(async move { stages.forward(principal, whole, &tunnels, waiter).await });
-        let opened = task.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "the task of a tunnel failed");
-            Err(Cause::HarnessFailed.into())
-        });
-        match opened {
+        let opening = async move { stages.forward(principal, whole, &tunnels, waiter).await };
+        match DetachOnDrop::new(self.tasks, opening, || Err(Cause::HarnessFailed.into())).await {
             Ok(opened) => {
                 upgrade.phase.becomes_tunnel();
                 let Forwarded { answer: tunnel, exchange } = opened;

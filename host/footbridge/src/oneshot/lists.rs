@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 
 use footbridge_audit::private_folder::{make_private, replace_private};
 use footbridge_cli::layout;
+use footbridge_core::human::timestamp;
 
 /// Changes when an older program could misread a newer one.
 const FORMAT: u32 = 1;
@@ -43,9 +44,7 @@ pub(crate) struct Names {
 impl Names {
     /// Of these tools, listed now.
     pub(crate) fn new(tools: Vec<ToolEntry>, changed: Vec<String>) -> Self {
-        let listed = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
-        let listed = listed.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        Self { format: FORMAT, listed, tools, changed }
+        Self { format: FORMAT, listed: timestamp(SystemTime::now()), tools, changed }
     }
 }
 

@@ -8,7 +8,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     kept::Kept,
     sessions::{GivenSession, Sessions, no_such},
-    timestamp::timestamp,
 };
 use crate::{
     control::{
@@ -22,7 +21,7 @@ use crate::{
     },
     harness::{SessionView, calls_by_control},
 };
-use footbridge_core::names::SessionName;
+use footbridge_core::{human::timestamp, names::SessionName};
 use footbridge_edge::listener::{Listen, address_of};
 
 /// Who is here, and what is wrong.

@@ -19,7 +19,6 @@ mod removal;
 mod restore;
 mod sessions;
 mod supervisor;
-mod timestamp;
 
 use std::{path::PathBuf, pin::pin, sync::Arc};
 

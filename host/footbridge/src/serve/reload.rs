@@ -11,14 +11,14 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{supervisor, timestamp::timestamp};
+use super::supervisor;
 use crate::{
     config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, load},
     control::wire::{ReloadFailed, ReloadReport},
     harness::Reloaded,
     report,
 };
-use footbridge_core::names::ServerName;
+use footbridge_core::{human, names::ServerName};
 
 /// What is read again, and how the last reading went.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Reloader {
                     tracing::error!(%mistake, "the configuration has a mistake");
                 }
                 tracing::error!("the configuration was not read again: everything stays as it was");
-                self.went(Some(ReloadFailed { at: timestamp(SystemTime::now()), mistakes: mistakes.clone() }));
+                self.went(Some(ReloadFailed { at: human::timestamp(SystemTime::now()), mistakes: mistakes.clone() }));
                 ReloadReport { mistakes, notes: Vec::new() }
             }
         }

@@ -31,6 +31,7 @@ use super::{
 };
 use footbridge_core::{budget::Held, catalogue::Offered, limits::CallLimits, redact::Redactor};
 use printed::NoResult;
+pub(super) use promised::OutputChecks;
 
 /// How long a program that is asked to end may take, and then one that is killed: less than the stage in front waits.
 const END_TIME: Duration = Duration::from_millis(700);
@@ -38,7 +39,7 @@ const END_TIME: Duration = Duration::from_millis(700);
 const LAST_WORDS: usize = 4_000;
 /// Most lines of it.
 const LAST_LINES: usize = 20;
-/// What was printed beyond this is looked at on a thread that serves nobody else, bytes.
+/// What was printed beyond this is looked at behind all others, bytes.
 const MUCH: usize = 64 * 1024;
 /// How many reasons for leaving tools out are kept for the operator.
 const MAX_REASONS: usize = 20;
@@ -72,6 +73,8 @@ pub(super) struct ProgramCall<'a> {
     pub(super) cli: &'a CliSpec,
     pub(super) shared: &'a Shared,
     pub(super) context: &'a ServersContext,
+    /// What results are held to.
+    pub(super) outputs: &'a OutputChecks,
     /// Cancelled when the server is taken out of the configuration.
     pub(super) stop: &'a CancellationToken,
 }
@@ -114,6 +117,31 @@ impl ProgramCall<'_> {
         };
         let run = ProgramRun { tool, input: &input, limits: &limits.calls, redactor: &redactor };
         self.run(run, launched, cancel).await
+    }
+
+    /// What was printed as a result, without the values of secrets.
+    async fn judge(
+        &self,
+        printed: Vec<u8>,
+        tool: &CliTool,
+        limit: usize,
+        redactor: &Redactor,
+    ) -> Result<Box<RawValue>, NoResult> {
+        let (prints, redactor, length) = (tool.prints, redactor.clone(), printed.len());
+        let promised = tool.definition.get("outputSchema").map(|schema| self.outputs.of(&self.shared.name, schema));
+        let is_quick = length <= MUCH && promised.as_ref().is_none_or(|promise| promise.is_quick(length));
+        let look = move || {
+            let printed = String::from_utf8(printed)
+                .map_err(|_| NoResult::Unfit(format!("it printed {length} bytes that are not UTF-8 text")))?;
+            let result = printed::result(&redactor.scrub(&printed), prints, limit)?;
+            promised.map_or(Ok(()), |promise| promise.check(&result))?;
+            Ok(result)
+        };
+        if is_quick {
+            return look();
+        }
+        let lost = || Err(NoResult::Unfit("what it printed could not be looked at".to_owned()));
+        self.outputs.threads.run(look).await.unwrap_or_else(lost)
     }
 
     fn not_launched(&self, program: &ProgramSpec, error: &LaunchError) -> Outcome {
@@ -163,7 +191,7 @@ impl ProgramCall<'_> {
                     return Outcome::Unknown(NoAnswer::Unusable);
                 };
                 let printed = bytes.len();
-                match judge(bytes, tool, limits.result_bytes, redactor).await {
+                match self.judge(bytes, tool, limits.result_bytes, redactor).await {
                     Ok(text) => self.result(text, printed, held, limits).await,
                     Err(NoResult::TooLarge) => Outcome::too_large(limits.result_bytes),
                     Err(NoResult::Unfit(why)) => self.failure(tool, &why, &last_words()),
@@ -272,26 +300,6 @@ async fn stopped(process: &mut Process) {
     process.terminate();
     let _ended = timeout(END_TIME, process.end()).await;
     process.kill(END_TIME).await;
-}
-
-/// What was printed as a result, without the values of secrets.
-async fn judge(printed: Vec<u8>, tool: &CliTool, limit: usize, redactor: &Redactor) -> Result<Box<RawValue>, NoResult> {
-    let (prints, redactor, promised) = (tool.prints, redactor.clone(), tool.definition.get("outputSchema").cloned());
-    // To compile a schema may take a tenth of a second.
-    let is_much = printed.len() > MUCH || promised.is_some();
-    let look = move || {
-        let printed = String::from_utf8(printed).map_err(|error| {
-            NoResult::Unfit(format!("it printed {} bytes that are not UTF-8 text", error.as_bytes().len()))
-        })?;
-        let result = printed::result(&redactor.scrub(&printed), prints, limit)?;
-        promised.map_or(Ok(()), |schema| promised::check(&result, &schema))?;
-        Ok(result)
-    };
-    if !is_much {
-        return look();
-    }
-    let lost = |_| Err(NoResult::Unfit("what it printed could not be looked at".to_owned()));
-    tokio::task::spawn_blocking(look).await.unwrap_or_else(lost)
 }
 
 /// The end of standard error, escaped and without the values of secrets.

@@ -1,7 +1,14 @@
 //! Whether a result has what the tool's `outputSchema` promises: MCP has servers see to it (2025-11-25, server/tools,
 //! "Output Schema"), and here the server is us.
 
-use footbridge_core::schema::{Check, InputSchema};
+use std::sync::Arc;
+
+use footbridge_calls::low_threads::LowThreads;
+use footbridge_core::{
+    digest::Digest,
+    names::ServerName,
+    schema::{Check, Compiled, InputSchema, KeptSchemas},
+};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -15,8 +22,44 @@ struct Structured {
     is_error: bool,
 }
 
-/// Checks the structured part of a result against a schema. That of an error is not promised.
-pub(super) fn check(result: &RawValue, schema: &Value) -> Result<(), NoResult> {
+/// What the programs of all servers promise, compiled, and where what they printed is looked at if that may take long.
+#[derive(Debug, Default)]
+pub(crate) struct OutputChecks {
+    schemas: Arc<KeptSchemas>,
+    pub(super) threads: LowThreads,
+}
+
+impl OutputChecks {
+    /// What holds a result of this server to its schema.
+    pub(super) fn of(&self, server: &ServerName, schema: &Value) -> Promise {
+        let (schemas, server, digest) = (Arc::clone(&self.schemas), server.clone(), Digest::of(schema.to_string()));
+        Promise { schemas, server, digest, schema: schema.clone() }
+    }
+}
+
+/// One tool's promise.
+pub(super) struct Promise {
+    schemas: Arc<KeptSchemas>,
+    server: ServerName,
+    digest: Digest,
+    schema: Value,
+}
+
+impl Promise {
+    /// Whether so many bytes are held to it within about a millisecond. To compile it may take a tenth of a second.
+    pub(super) fn is_quick(&self, bytes: usize) -> bool {
+        let kept = self.schemas.get(&self.server, self.digest);
+        kept.is_some_and(|kept| kept.is_ok_and(|schema| schema.is_quick(bytes)))
+    }
+
+    /// Checks the structured part of a result. That of an error is not promised.
+    pub(super) fn check(&self, result: &RawValue) -> Result<(), NoResult> {
+        let compile = || InputSchema::compile(&self.schema);
+        check(result, || self.schemas.get_or_compile(&self.server, self.digest, compile))
+    }
+}
+
+fn check(result: &RawValue, schema: impl FnOnce() -> Compiled) -> Result<(), NoResult> {
     let unfit = |why: String| Err(NoResult::Unfit(why));
     let Ok(found) = serde_json::from_str::<Structured>(result.get()) else {
         return unfit("what it printed cannot be held against its \"outputSchema\"".to_owned());
@@ -27,7 +70,7 @@ pub(super) fn check(result: &RawValue, schema: &Value) -> Result<(), NoResult> {
     let Some(structured) = found.structured_content else {
         return unfit("it printed no object, which its \"outputSchema\" promises".to_owned());
     };
-    let checked = match InputSchema::compile(schema) {
+    let checked = match schema() {
         Ok(schema) => schema.check(&structured),
         Err(bad) => return unfit(format!("its \"outputSchema\" cannot be used: {bad}")),
     };
@@ -59,7 +102,7 @@ mod tests {
             (r#"{"content":[],"structuredContent":{}}"#, Some("\"n\" is a required property")),
         ] {
             let raw = RawValue::from_string(result.to_owned()).unwrap();
-            let said = check(&raw, &schema).err().map(|why| why.to_string());
+            let said = check(&raw, || InputSchema::compile(&schema).map(Arc::new)).err().map(|why| why.to_string());
             match says {
                 None => assert_eq!(said, None, "{result}"),
                 Some(says) => assert!(said.as_ref().is_some_and(|said| said.contains(says)), "{result}: {said:?}"),

@@ -1,6 +1,6 @@
 //! Servers and pins, as people and as programs read them. All that servers wrote is escaped.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use footbridge_core::human::timestamp;
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -142,5 +142,5 @@ pub(super) fn digest(definition: &StoredDefinition) -> String {
 
 /// RFC 3339 in UTC, to the second.
 pub(super) fn since(definition: &StoredDefinition) -> String {
-    DateTime::<Utc>::from(definition.since).to_rfc3339_opts(SecondsFormat::Secs, true)
+    timestamp(definition.since)
 }

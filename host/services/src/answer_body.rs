@@ -29,7 +29,7 @@ use crate::{
     media::{is_as_it_is, is_events, is_text},
     origin_stream::Meter,
     upload::Tally,
-    usage::UsageReader,
+    usage::{UsageOf, UsageReader},
 };
 
 /// Headers of one connection alone, what is said by Footbridge itself, and what a service tells its client for later: cookies
@@ -139,7 +139,8 @@ pub enum BrokenAnswer {
 pub(crate) struct Begun {
     pub(crate) upload: Arc<Tally>,
     pub(crate) redactor: Redactor,
-    pub(crate) reads_usage: bool,
+    /// Whose use of a model it tells of; none where it tells of none.
+    pub(crate) usage: Option<UsageOf>,
     pub(crate) silence: Duration,
     pub(crate) until: Instant,
     pub(crate) first_byte_ms: u64,
@@ -149,12 +150,12 @@ pub(crate) struct Begun {
 impl AnswerBody {
     pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun) -> Self {
         let Parts { status, version, headers, .. } = head;
-        let Begun { upload, redactor, reads_usage, silence, until, first_byte_ms, spending } = begun;
+        let Begun { upload, redactor, usage, silence, until, first_byte_ms, spending } = begun;
         let ahead = (*version < Version::HTTP_2).then(ReadAhead::default);
         let (is_text, is_as_it_is) = (is_text(headers), is_as_it_is(headers));
         let is_plain = is_text && is_as_it_is;
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
-        let usage = (reads_usage && is_text).then(|| Box::new(UsageReader::of(is_as_it_is)));
+        let usage = usage.filter(|_| is_text).map(|of| Box::new(UsageReader::new(of, is_as_it_is)));
         let events = (is_plain && is_events(headers)).then(EventEnds::default);
         let (sha, tokens, ending) = (Sha::new(&SHA256), 0, None);
         let passing = Passing {
@@ -436,10 +437,7 @@ impl Passing {
         let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
         let is_of_events = self.events.is_some();
         // What is asked for without a body may be a stream that another request began, and is no list of files.
-        let may_be = match (is_of_events, usage.tokens()) {
-            (true, said) => !self.is_whole || said == 0,
-            (false, _) => sent > 0 && (!self.is_whole || usage.is_kept_back()),
-        };
+        let may_be = (is_of_events || sent > 0) && (!self.is_whole || usage.tokens() == 0);
         let may_be = may_be && self.status.is_success();
         let unsaid = may_be.then(|| usage.unsaid(sent, self.received, is_of_events))?;
         // Whoever is over its budget by it hears so at the next request.

@@ -47,6 +47,7 @@ use crate::{
     shares::Shares,
     spec::ServiceSpec,
     upload::{Tally, UploadBounds, Uploaded},
+    usage::UsageOf,
     usage::estimated,
     websocket::{Handshake, WebSocket, say_upgrade},
 };
@@ -280,6 +281,7 @@ impl Service {
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
         count_early(&mut request, &tally, limits.answer_head_bytes);
+        let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
         let client = of_websockets.unwrap_or(&self.clients).of(session, limits.in_flight);
@@ -298,8 +300,8 @@ impl Service {
         let answered = answered.and_then(|response| covered(response, spending.as_ref()));
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let (silence, reads_usage) = (limits.silence_time, self.spec.usage);
-        let begun = Begun { upload: tally, redactor, reads_usage, silence, until, first_byte_ms, spending };
+        let silence = limits.silence_time;
+        let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending };
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Ok(self.answer(response, begun));
         }

@@ -8,6 +8,7 @@
 //! counts thoughts. Anthropic's numbers say the first apart from each other, and Google's the second.
 
 use footbridge_audit::UsageRecord;
+use http::{Method, Uri};
 use serde_json::Value;
 
 /// Longest object that is read, and longest name or model, bytes.
@@ -17,18 +18,42 @@ const TEXT: usize = 128;
 /// Deepest object whose members count: the answer is 1.
 const DEEPEST: usize = 2;
 
+/// More tokens than any answer uses: an origin that says more does not decide how much is left of a budget.
+const MOST: u64 = 1 << 32;
+
+/// Whose use an answer tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum UsageOf {
+    /// Its own.
+    #[default]
+    Request,
+    /// That of an answer which was given before, and counted then, unless it was made in the background.
+    Earlier,
+}
+
+impl UsageOf {
+    /// By what is asked; none where tokens are only counted.
+    pub(crate) fn asked(method: &Method, uri: &Uri) -> Option<Self> {
+        let path = uri.path();
+        let only_counts = path.ends_with("/count_tokens") || path.ends_with(":countTokens");
+        let of = if *method == Method::GET { Self::Earlier } else { Self::Request };
+        (!only_counts).then_some(of)
+    }
+}
+
 /// Reads an answer as it passes.
 #[derive(Debug, Default)]
 pub(crate) struct UsageReader {
     found: UsageRecord,
+    of: UsageOf,
     /// Whether it is encoded: then nothing can be read.
     is_encoded: bool,
-    /// Whether it says that its use is to be said later: by the answer to another request.
-    is_later: bool,
+    /// Whether it says that it was made in the background.
+    is_of_background: bool,
     depth: usize,
     string: Option<Text>,
-    /// The name that was read last, at a depth that counts.
-    name: Option<Name>,
+    /// The name that was read last, at a depth that counts, and whether its colon was.
+    name: Option<(Name, bool)>,
     /// The object that is kept, and the depth that it is in.
     object: Option<(Vec<u8>, usize)>,
 }
@@ -62,19 +87,13 @@ struct Text {
 enum Name {
     Usage,
     Model,
-    /// One of these, before its colon.
-    Unsure(bool),
+    Background,
 }
 
 impl UsageReader {
     /// Of an answer that is as it is, or encoded.
-    pub(crate) fn of(is_as_it_is: bool) -> Self {
-        Self { is_encoded: !is_as_it_is, ..Self::default() }
-    }
-
-    /// Whether what was used is not to be read in a whole answer that is no stream.
-    pub(crate) fn is_kept_back(&self) -> bool {
-        self.is_encoded || self.is_later && self.tokens() == 0
+    pub(crate) fn new(of: UsageOf, is_as_it_is: bool) -> Self {
+        Self { of, is_encoded: !is_as_it_is, ..Self::default() }
     }
 
     /// Takes what passes.
@@ -89,7 +108,15 @@ impl UsageReader {
 
     /// Tokens, in and out, that it said so far.
     pub(crate) fn tokens(&self) -> u64 {
+        if !self.is_new() {
+            return 0;
+        }
         self.found.tokens_in.unwrap_or_default().saturating_add(self.found.tokens_out.unwrap_or_default())
+    }
+
+    /// Whether what it says was not counted before.
+    fn is_new(&self) -> bool {
+        self.of == UsageOf::Request || self.is_of_background
     }
 
     /// About how many tokens were used that it did not say, by the bytes that passed, of a stream of events or of another
@@ -106,7 +133,9 @@ impl UsageReader {
 
     /// What was found, with what may have been used besides; none where there is nothing.
     pub(crate) fn into_found(self, estimated: Option<u64>) -> Option<UsageRecord> {
-        let found = UsageRecord { tokens_estimated: estimated, ..self.found };
+        let is_new = self.is_new();
+        let said = if is_new { self.found } else { UsageRecord { model: self.found.model, ..UsageRecord::default() } };
+        let found = UsageRecord { tokens_estimated: estimated, ..said };
         (found != UsageRecord::default()).then_some(found)
     }
 
@@ -133,12 +162,12 @@ impl UsageReader {
         match byte {
             b'"' => self.string = Some(Text { plain: true, ..Text::default() }),
             b':' => {
-                if let Some(Name::Unsure(is_usage)) = self.name {
-                    self.name = Some(if is_usage { Name::Usage } else { Name::Model });
+                if let Some((_, is_followed)) = &mut self.name {
+                    *is_followed = true;
                 }
             }
             b'{' => {
-                if self.name.take() == Some(Name::Usage) && self.object.is_none() {
+                if self.name.take() == Some((Name::Usage, true)) && self.object.is_none() {
                     self.object = Some((vec![byte], self.depth));
                 }
                 self.depth += 1;
@@ -158,19 +187,20 @@ impl UsageReader {
             // Between events nothing is open, whatever the one before left so.
             b'\n' => self.name = None,
             b' ' | b'\t' | b'\r' => {}
-            _ => self.is_later |= self.name.take() == Some(Name::Usage) && byte == b'n',
+            _ => self.is_of_background |= self.name.take() == Some((Name::Background, true)) && byte == b't',
         }
     }
 
     fn ended(&mut self, text: &Text) {
         match self.name.take() {
-            Some(Name::Model) if text.plain => {
+            Some((Name::Model, true)) if text.plain => {
                 self.found.model = String::from_utf8(text.bytes.clone()).ok().filter(|model| !model.is_empty());
             }
             _ if !text.plain || self.depth == 0 || self.depth > DEEPEST => {}
             _ => match text.bytes.as_slice() {
-                b"usage" | b"usageMetadata" => self.name = Some(Name::Unsure(true)),
-                b"model" | b"modelVersion" => self.name = Some(Name::Unsure(false)),
+                b"usage" | b"usageMetadata" => self.name = Some((Name::Usage, false)),
+                b"model" | b"modelVersion" => self.name = Some((Name::Model, false)),
+                b"background" => self.name = Some((Name::Background, false)),
                 _ => {}
             },
         }
@@ -178,8 +208,9 @@ impl UsageReader {
 
     fn read(&mut self, object: &[u8]) {
         let Ok(usage) = serde_json::from_slice::<Value>(object) else { return };
-        let number = |paths: &[&str]| paths.iter().find_map(|path| usage.pointer(path)?.as_u64());
-        let cached = number(&[
+        let number = |value: &Value| value.as_u64().map(|tokens| tokens.min(MOST));
+        let first = |paths: &[&str]| paths.iter().find_map(|path| number(usage.pointer(path)?));
+        let cached = first(&[
             "/cache_read_input_tokens",
             "/prompt_tokens_details/cached_tokens",
             "/input_tokens_details/cached_tokens",
@@ -187,13 +218,13 @@ impl UsageReader {
         ]);
         // Those that are there, together.
         let sum = |names: &[&str]| {
-            let there = names.iter().filter_map(|name| usage.get(name)?.as_u64());
+            let there = names.iter().filter_map(|name| number(usage.get(name)?));
             there.reduce(u64::saturating_add)
         };
         let anthropic = ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-        let tokens_in = number(&["/prompt_tokens"]).or(sum(&anthropic));
+        let tokens_in = first(&["/prompt_tokens"]).or(sum(&anthropic));
         let tokens_in = tokens_in.or(sum(&["promptTokenCount", "toolUsePromptTokenCount"]));
-        let tokens_out = number(&["/output_tokens", "/completion_tokens"]);
+        let tokens_out = first(&["/output_tokens", "/completion_tokens"]);
         let tokens_out = tokens_out.or(sum(&["candidatesTokenCount", "thoughtsTokenCount"]));
         let found = &mut self.found;
         // An end of Anthropic's streams may name fewer parts than their beginning.
@@ -236,6 +267,30 @@ mod tests {
         let begun = r#"{"type":"message_start","message":{"usage":{"input_tokens":2000,"output_tokens":3}}}"#;
         assert_eq!(of(begun), (2, 157), "what went in was said");
         assert_eq!(of(r#"{"usage":{"prompt_tokens":2000,"completion_tokens":500}}"#), (0, 0));
+    }
+
+    #[test]
+    fn what_was_counted_before_or_is_only_counted_is_not_counted() {
+        let of = |method: Method, path: &'static str| UsageOf::asked(&method, &Uri::from_static(path));
+        assert_eq!(of(Method::POST, "/v1/messages/count_tokens"), None);
+        assert_eq!(of(Method::POST, "/v1beta/models/g:countTokens"), None);
+        assert_eq!(of(Method::POST, "/v1/messages"), Some(UsageOf::Request));
+        assert_eq!(of(Method::GET, "/v1/responses/r"), Some(UsageOf::Earlier));
+        for (background, tokens) in [("false", 0), ("true", 9), ("\"true\"", 0)] {
+            let mut reader = UsageReader::new(UsageOf::Earlier, true);
+            let text =
+                format!(r#"{{"background":{background},"model":"m","usage":{{"input_tokens":7,"output_tokens":2}}}}"#);
+            reader.push(text.as_bytes());
+            assert_eq!(reader.tokens(), tokens, "{background}");
+            let found = reader.into_found(None).unwrap();
+            assert_eq!((found.model.as_deref(), found.tokens_in), (Some("m"), (tokens > 0).then_some(7)));
+        }
+    }
+
+    #[test]
+    fn an_origin_cannot_say_more_than_there_is() {
+        let text = r#"{"usage":{"input_tokens":18446744073709551615,"output_tokens":18446744073709551615}}"#;
+        assert_eq!(found(text), Some((String::new(), MOST, MOST, u64::MAX)));
     }
 
     fn found(text: &str) -> Option<(String, u64, u64, u64)> {

@@ -72,8 +72,9 @@ impl BytesUsed {
 
     /// Counts what passed already; false where that is more than the limit.
     pub(crate) fn add(&self, more: u64, limit: Option<u64>) -> bool {
-        let all = self.0.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        all <= limit.unwrap_or(u64::MAX)
+        let add = |spent: u64| Some(spent.saturating_add(more));
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        before.is_ok_and(|spent| spent.saturating_add(more) <= limit.unwrap_or(u64::MAX))
     }
 
     /// Whether so many bytes could be counted now.
@@ -119,5 +120,7 @@ mod tests {
         assert_eq!(spent.spend(usize::MAX, None), Err(Exceeded));
         assert!(spent.add(1, Some(11)) && !spent.add(1, Some(11)) && spent.add(1, None));
         assert_eq!(spent.bytes(), 13);
+        assert!(!spent.add(u64::MAX, Some(u64::MAX - 1)) && !spent.add(1, Some(20)));
+        assert_eq!(spent.bytes(), u64::MAX, "it never begins anew");
     }
 }

@@ -11,7 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use footbridge_core::public_address::is_public;
+use footbridge_core::hosts::{is_localhost, is_loopback, is_public};
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
@@ -45,19 +45,13 @@ pub(super) fn check(url: &Url) -> Result<bool, BadAddress> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(BadAddress::Credentials);
     }
-    let host = url.host_str().unwrap_or_default();
-    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    let local = ip.map_or_else(|_| is_localhost(host), |ip| ip.is_loopback());
+    let local = url.host_str().is_some_and(is_loopback);
     match url.scheme() {
         "https" => Ok(local),
         "http" if local => Ok(true),
         "http" => Err(BadAddress::PlainHttp),
         other => Err(BadAddress::Scheme(other.to_owned())),
     }
-}
-
-fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// Resolves names, and leaves out the addresses that this server's name may not lead to.
@@ -128,6 +122,7 @@ mod tests {
             ("http://127.0.0.1:3000/mcp", Some(true)),
             ("http://[::1]:3000/mcp", Some(true)),
             ("http://localhost/mcp", Some(true)),
+            ("http://a.localhost/mcp", Some(true)),
             ("https://example.com/mcp", Some(false)),
             ("http://example.com/mcp", None),
             ("http://10.0.0.1/mcp", None),

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_core::public_address::is_public;
+use footbridge_core::hosts::{address, is_public};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
@@ -124,8 +124,7 @@ impl Way {
 
     /// Whether it leads to an address that is written out, for which no name is resolved, and is not public.
     fn is_refused(&self, uri: &Uri) -> bool {
-        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        !self.allow_any && host.parse().is_ok_and(|ip| !is_public(ip))
+        !self.allow_any && uri.host().and_then(address).is_some_and(|ip| !is_public(ip))
     }
 
     async fn dialled(self, address: Uri) -> Result<TcpStream, Box<dyn Error + Send + Sync>> {

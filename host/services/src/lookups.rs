@@ -7,12 +7,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use footbridge_core::public_address::is_public;
+use footbridge_core::hosts::{is_localhost, is_public};
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::Name;
 use tower_service::Service;
 
-use crate::{no_connection::NoConnection, shares::Share, spec::is_localhost};
+use crate::{no_connection::NoConnection, shares::Share};
 
 /// Resolves names.
 pub trait Lookup: Send + Sync + 'static {

@@ -27,7 +27,8 @@ use footbridge_core::{
     secret::Secret,
     settings_file::Mistake,
 };
-use footbridge_mcp::{HttpSpec, ProtocolChoice, ServerSpec, TransportSpec};
+use footbridge_mcp::{ProtocolChoice, ServerSpec, TransportSpec};
+use footbridge_outbound::HttpSpec;
 
 /// Keys that other programs have in entries, which are none of ours with a typing error.
 const OF_OTHERS: [&str; 10] =

@@ -63,6 +63,7 @@ const HOUSE: House = House {
         Crate { folder: "host/core", package: "footbridge-core" },
         Crate { folder: "host/audit", package: "footbridge-audit" },
         Crate { folder: "host/processes", package: "footbridge-processes" },
+        Crate { folder: "host/outbound", package: "footbridge-outbound" },
         Crate { folder: "host/calls", package: "footbridge-calls" },
         Crate { folder: "host/mcp", package: "footbridge-mcp" },
         Crate { folder: "host/services", package: "footbridge-services" },

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use footbridge_outbound::web::piece;
 use footbridge_proto::text::needs_escape;
 use futures::{
     StreamExt,
@@ -20,7 +21,6 @@ use super::{
     interceptor::{Interceptor, Kind},
     message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
     sse::Events,
-    web::piece,
 };
 
 /// Bounds of the pause that a server may ask for before its stream is asked for again, ms.

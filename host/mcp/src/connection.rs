@@ -18,7 +18,7 @@ use rmcp::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    HttpSpec, ProtocolChoice, ServersContext, TransportSpec,
+    ProtocolChoice, ServersContext, TransportSpec,
     client::{ServerMessageHandler, lifecycle},
     http::{HttpClient, Means, STREAM_PAUSE},
     http_sse::HttpSse,
@@ -34,6 +34,7 @@ use super::{
     stderr::drain,
     watched::Watched,
 };
+use footbridge_outbound::HttpSpec;
 use footbridge_processes::launch::{Process, ProgramSpec};
 
 /// How long to wait for the rest once one of program and output has ended.

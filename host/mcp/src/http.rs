@@ -5,8 +5,8 @@
 //! it may have. What may mean a lost session fails its own request at once and has the session checked; only a check
 //! that confirms it breaks the connection, and its supervisor opens another one.
 //!
-//! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold, see `connect`; a proxy
-//! resolves names itself, so that the check of private addresses is then the proxy's. Loopback uses none.
+//! Proxies: for `https:` the usual variables (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`) hold; a proxy resolves names
+//! itself, so that the check of private addresses is then the proxy's. Loopback uses none.
 
 use std::{
     collections::HashMap,
@@ -18,6 +18,10 @@ use std::{
 };
 
 use bytes::Bytes;
+use footbridge_outbound::{
+    BadAddress, HttpSpec,
+    web::{SendError, Web},
+};
 use futures::stream::BoxStream;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -30,8 +34,6 @@ use rmcp::{
 use sse_stream::Sse;
 
 use super::{
-    HttpSpec,
-    address::BadAddress,
     body::{self, Arrived},
     ignored::SharedPace,
     interceptor::Interceptor,
@@ -42,7 +44,6 @@ use super::{
     refusals::Refusals,
     session_check::{Pinged, SessionChecks, is_shortage},
     unanswered::{Asker, Failure, HttpError, Media, media_type},
-    web::{SendError, Web},
 };
 
 const SESSION: &str = "mcp-session-id";

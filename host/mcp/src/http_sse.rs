@@ -7,6 +7,10 @@
 
 use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
+use footbridge_outbound::{
+    HttpSpec,
+    web::{SendError, Web},
+};
 use futures::{StreamExt as _, stream::BoxStream};
 use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use rmcp::{
@@ -19,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    HttpSpec,
     body::Reading,
     http::{HEAD_TIME, Means},
     ignored::SharedPace,
@@ -28,7 +31,6 @@ use super::{
     own_thread::OwnThread,
     refusals::Refusals,
     unanswered::{Asker, HttpError, Media, media_type},
-    web::{SendError, Web},
 };
 
 /// How long a server has to show that it speaks this transport, where another one was configured.

@@ -10,19 +10,17 @@
 //! nowhere parsed into values beyond their listings. This stage refuses to know who calls and why it was allowed.
 //!
 //! Where to look: `supervisor` (the states), `connection` (open and gone), `lines` (stdio),
-//! `http`, `http_sse`, `session_check`, `refusals`, `web`, `connect`, `body`, `sse`, `address` (HTTP), `interceptor` and `pending_request` (raw
+//! `http`, `http_sse`, `session_check`, `refusals`, `body`, `sse` (HTTP), `interceptor` and `pending_request` (raw
 //! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `ask` (one
 //! request), `call` (a guest's), `tasks` and `task_support` (one that its server runs as a task), `wrapped` and `program_call` (programs as tools), `elicitation` and `input_required` (their questions),
 //! `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured` (which servers there are),
 //! `server_log` (what is kept of them), `provided` (as a provider).
 
-mod address;
 mod ask;
 mod body;
 mod call;
 mod client;
 mod configured;
-mod connect;
 mod connection;
 mod elicitation;
 mod header_params;
@@ -58,7 +56,6 @@ mod task_support;
 mod tasks;
 mod unanswered;
 mod watched;
-pub mod web;
 pub mod wrapped;
 
 #[cfg(test)]
@@ -73,7 +70,6 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub use address::BadAddress;
 pub use configured::ServersChanged;
 pub use server_log::{LogSource, ServerLog};
 pub use spec::*;

@@ -1,8 +1,8 @@
 //! The thread on which the HTTP of one server is spoken.
 //!
-//! What a server sends is decrypted and parsed as fast as it comes, up to the limits of `web`. So each server has a
-//! thread of its own for that, behind all others in the order of the processor: what it sends keeps itself waiting, and
-//! nobody else.
+//! What a server sends is decrypted and parsed as fast as it comes, up to the limits of [`footbridge_outbound::web`]. So
+//! each server has a thread of its own for that, behind all others in the order of the processor: what it sends keeps
+//! itself waiting, and nobody else.
 
 use std::{io, sync::Arc};
 

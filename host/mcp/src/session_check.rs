@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_outbound::web::{SendError, Web, piece};
 use footbridge_proto::rpc::{ErrorCode, IncomingError, IncomingMessage, Request};
 use http::StatusCode;
 use hyper::body::Incoming;
@@ -23,11 +24,7 @@ use nix::errno::Errno;
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{
-    interceptor::Interceptor,
-    own_thread::OwnThread,
-    web::{SendError, Web, piece},
-};
+use super::{interceptor::Interceptor, own_thread::OwnThread};
 use footbridge_core::limits::ServerLimits;
 
 /// Pings in a row that reach nobody, before a server counts as gone.

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::wrapped::CliSpec;
+use footbridge_outbound::HttpSpec;
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,6 @@ use footbridge_core::names::ServerName;
 use footbridge_core::{
     catalogue::Origin,
     redact::{Redactor, shapes},
-    secret::Secret,
 };
 
 /// One server of the configuration.
@@ -95,17 +95,6 @@ impl TransportSpec {
     }
 }
 
-/// A URL to call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpSpec {
-    /// `https:`, or `http:` to a loopback address.
-    pub url: url::Url,
-    /// Headers of every request.
-    pub headers: Vec<(http::HeaderName, Secret)>,
-    /// Whether a name may resolve to a private address. An address written in the URL is allowed as written.
-    pub allow_private: bool,
-}
-
 /// Which revision of MCP to speak with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProtocolChoice {
@@ -120,6 +109,8 @@ pub enum ProtocolChoice {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_core::secret::Secret;
+
     use super::*;
 
     #[test]

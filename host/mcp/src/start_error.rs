@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use footbridge_outbound::BadAddress;
 use footbridge_processes::launch::LaunchError;
 use rmcp::{model::ProtocolVersion, service::ClientInitializeError};
 
 use super::{
-    address::BadAddress,
     http_sse::NoStream,
     listing::ListError,
     unanswered::{Failure, Login},

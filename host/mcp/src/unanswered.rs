@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use footbridge_outbound::web::SendError;
 use http::{Response, header};
 use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_client::StreamableHttpError};
 
 use super::{
     message,
     pending_request::{Answer, PendingRequest},
-    web::SendError,
 };
 
 /// Why a server wants other credentials, for the operator.

@@ -122,6 +122,7 @@ mod tests {
     };
 
     use bytes::Bytes;
+    use footbridge_outbound::SystemLookup;
     use http::Uri;
     use http_body_util::Empty;
     use hyper::rt::{Read, ReadBufCursor, Write};
@@ -137,7 +138,6 @@ mod tests {
     use super::*;
     use crate::{
         connect::{Dialling, Protocols},
-        lookups::SystemLookup,
         shares::Shares,
     };
 

@@ -1,6 +1,5 @@
-//! Where connections to a service may lead: names are resolved here, and what they lead to is looked at before it is
-//! dialled. A name that answers differently a moment later gains nothing, since the addresses that were looked at are
-//! those that are dialled. Where the operator names a proxy, that alone is dialled.
+//! Where connections to a service may lead: what its name leads to is looked at where it is resolved, and an address that
+//! is written out before it is dialled. Where the operator names a proxy, that alone is dialled.
 
 use std::{
     error::Error,
@@ -10,25 +9,21 @@ use std::{
     time::Duration,
 };
 
-use footbridge_core::public_address::is_public;
+use footbridge_core::hosts::{address, is_public};
+use footbridge_outbound::{CheckedResolver, Lookup, tcp, tls};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::{
-    client::legacy::connect::{HttpConnector, proxy::Tunnel},
-    rt::TokioIo,
-};
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt as _;
+use hyper_util::{client::legacy::connect::proxy::Tunnel, rt::TokioIo};
+use rustls::ClientConfig;
 use tokio::{net::TcpStream, time::timeout};
 use tower_service::Service;
 
 use crate::{
-    lookups::{Lookup, Resolver},
     no_connection::NoConnection,
     origin_stream::{EndsAtOnce, Meter, OriginStream},
     proxy::ServiceProxy,
-    shares::Shares,
+    shares::{LookupWithin, Shares},
     spec::ServiceSpec,
 };
 
@@ -70,7 +65,8 @@ impl Connector {
     /// # Errors
     /// Where the certificates of the machine cannot be read.
     pub(crate) fn new(spec: &ServiceSpec, dialling: &Dialling, protocols: Protocols) -> Result<Self, rustls::Error> {
-        Ok(Self::by(Way::to(spec, dialling, None), tls(spec)?, protocols))
+        let tls = tls(&spec.authorities, spec.origin.is_tls)?;
+        Ok(Self::by(Way::to(spec, dialling, None), tls, protocols))
     }
 
     fn by(way: Way, tls: ClientConfig, protocols: Protocols) -> Self {
@@ -88,11 +84,6 @@ impl Connector {
         Self::by(self.way.of(session), self.tls.clone(), self.protocols)
     }
 }
-
-/// When an idle connection is asked whether its other end is there, how often, and how many times in vain.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const ASKED_AGAIN: Duration = Duration::from_secs(10);
-const ASKED: u32 = 3;
 
 /// The way to one origin, or to the hosts of tunnels.
 #[derive(Clone)]
@@ -124,8 +115,7 @@ impl Way {
 
     /// Whether it leads to an address that is written out, for which no name is resolved, and is not public.
     fn is_refused(&self, uri: &Uri) -> bool {
-        let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-        !self.allow_any && host.parse().is_ok_and(|ip| !is_public(ip))
+        !self.allow_any && uri.host().and_then(address).is_some_and(|ip| !is_public(ip))
     }
 
     async fn dialled(self, address: Uri) -> Result<TcpStream, Box<dyn Error + Send + Sync>> {
@@ -133,12 +123,13 @@ impl Way {
             return Err(NoConnection::Private.into());
         }
         let Dialling { lookup, shares, time, .. } = &self.dialling;
-        let (lookup, share) = (Arc::clone(lookup), shares.of(self.session));
+        let lookup = Arc::new(LookupWithin { lookup: Arc::clone(lookup), share: shares.of(self.session) });
+        // How long the other end may take nothing is counted by the stream itself.
+        let mut tcp = tcp(CheckedResolver { lookup, allow_private: self.allow_private || self.proxy.is_some() }, *time);
         let Some(proxy) = &self.proxy else {
-            let mut direct = tcp(Resolver { lookup, share, allow_private: self.allow_private }, *time);
-            return Ok(direct.call(address).await?.into_inner());
+            return Ok(tcp.call(address).await?.into_inner());
         };
-        let tunnel = Tunnel::new(proxy.address.clone(), tcp(Resolver { lookup, share, allow_private: true }, *time));
+        let tunnel = Tunnel::new(proxy.address.clone(), tcp);
         let mut tunnel = match &proxy.credential {
             Some(credential) => tunnel.with_auth(credential.clone()),
             None => tunnel,
@@ -170,41 +161,12 @@ impl Service<Uri> for Way {
     }
 }
 
-/// Connections of TCP, which are noticed to be gone where nobody says so.
-fn tcp(resolver: Resolver, time: Duration) -> HttpConnector<Resolver> {
-    let mut tcp = HttpConnector::new_with_resolver(resolver);
-    tcp.enforce_http(false);
-    tcp.set_connect_timeout(Some(time));
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(KEEP_ALIVE));
-    tcp.set_keepalive_interval(Some(ASKED_AGAIN));
-    tcp.set_keepalive_retries(Some(ASKED));
-    tcp
-}
-
 /// A connection to a host and port, whose address was looked at.
 pub(crate) async fn connected(mut way: Way, authority: &str) -> Result<OriginStream, NoConnection> {
     let time = way.dialling.time;
     let address = format!("http://{authority}").parse().map_err(|_| NoConnection::Name)?;
     let connected = timeout(time, way.call(address)).await.map_err(|_| NoConnection::TooSlow)?;
     Ok(connected.map_err(|error| NoConnection::of(&*error))?.into_inner().unmetered())
-}
-
-/// What is trusted: one's own authority where one is named, and else the system's.
-fn tls(spec: &ServiceSpec) -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder = match (spec.authorities.is_empty(), spec.origin.is_tls) {
-        (true, true) => builder.with_platform_verifier()?,
-        // Those of the machine take a while to read.
-        (true, false) => builder.with_root_certificates(RootCertStore::empty()),
-        (false, _) => {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(spec.authorities.iter().cloned());
-            builder.with_root_certificates(roots)
-        }
-    };
-    Ok(builder.with_no_client_auth())
 }
 
 impl Service<Uri> for Connector {

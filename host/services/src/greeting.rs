@@ -2,6 +2,7 @@
 
 use std::io;
 
+use footbridge_core::hosts::address;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
@@ -32,7 +33,7 @@ pub(crate) async fn greeting<C: AsyncRead + Unpin>(client: &mut C, host: &str) -
             let Some(accepted) = acceptor.accept().map_err(|_| NotGreeted::NoTls)? else { continue };
             let name = accepted.client_hello().server_name().unwrap_or_default().to_ascii_lowercase();
             // An address has no server name (RFC 6066).
-            let is_meant = name == host || (name.is_empty() && host.parse::<std::net::IpAddr>().is_ok());
+            let is_meant = name == host || (name.is_empty() && address(host).is_some());
             return if is_meant { Ok(said) } else { Err(NotGreeted::OtherName(name)) };
         }
     }

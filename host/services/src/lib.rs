@@ -3,8 +3,8 @@
 //! [`Services`] is the handle of all of them, and the [`Forward`](footbridge_calls::service::Forward) of the stages: a
 //! request comes in as an [`Outgoing`](footbridge_calls::provider::Outgoing), which only an admission holds.
 //!
-//! What a service is: `spec`, and [`preset`] for some that are known. Connections: `connect` where they may lead, `lookups`
-//! how names are resolved, `shares` what of both each session has, `proxy` what may be on the way, `origin_stream` what may
+//! What a service is: `spec`, and [`preset`] for some that are known. Connections: `connect` where they may lead,
+//! `shares` what of them, and of names that are looked up, each session has, `proxy` what may be on the way, `origin_stream` what may
 //! come over one, `client` how they are kept, `connection_task` who carries them on. What crosses: `request` and `answer`
 //! of a head, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a model's use, `events` where one
 //! that has to end early may. `tunnel` opens connections to allowed hosts, which are a service of the name [`TUNNELS`],
@@ -27,7 +27,6 @@ mod credential;
 mod environment;
 mod events;
 mod greeting;
-mod lookups;
 mod media;
 mod no_connection;
 mod origin_stream;
@@ -48,7 +47,6 @@ pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use credential::Credential;
 pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;
-pub use lookups::{Lookup, SystemLookup};
 pub use no_connection::NoConnection;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};

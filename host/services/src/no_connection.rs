@@ -2,6 +2,8 @@
 
 use std::{error::Error, io};
 
+use footbridge_outbound::OnlyPrivate;
+
 /// Why there is no connection; what a guest may know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoConnection {
@@ -54,11 +56,18 @@ impl NoConnection {
             if let Some(known) = one.downcast_ref::<Self>() {
                 return *known;
             }
+            if one.is::<OnlyPrivate>() {
+                return Self::Private;
+            }
             if let Some(error) = one.downcast_ref::<rustls::Error>() {
                 return Self::of_tls(error);
             }
+            let of_system = one.downcast_ref::<io::Error>();
+            if of_system.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+                return Self::TooSlow;
+            }
             // An error of the system may hold another one that is not its source.
-            let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            let inner = of_system.and_then(io::Error::get_ref);
             cause = match inner {
                 Some(inner) => Some(inner as &(dyn Error + 'static)),
                 None => one.source(),
@@ -92,6 +101,18 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+
+    #[test]
+    fn why_nothing_is_dialled_or_answers_is_told_apart() {
+        for (error, why) in [
+            (io::Error::new(io::ErrorKind::PermissionDenied, OnlyPrivate), NoConnection::Private),
+            (io::Error::other(NoConnection::Name), NoConnection::Name),
+            (io::ErrorKind::TimedOut.into(), NoConnection::TooSlow),
+            (io::ErrorKind::ConnectionRefused.into(), NoConnection::Refused),
+        ] {
+            assert_eq!(NoConnection::of(&error), why);
+        }
+    }
 
     #[test]
     fn why_tls_is_not_agreed_on_is_told_apart() {

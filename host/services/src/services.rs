@@ -20,12 +20,10 @@ use footbridge_core::{
     redact::Redactor,
     service::{ServiceRules, TUNNELS},
 };
+use footbridge_outbound::{Lookup, SystemLookup, too_much_interim};
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use hyper::{
-    body::{Body as _, Incoming},
-    ext::on_informational,
-};
+use http::{HeaderMap, Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::{
     Error as ClientError,
     connect::{CaptureConnection, capture_connection},
@@ -39,16 +37,14 @@ use crate::{
     answer_body::{AnswerBody, Begun},
     client::{Clients, builder, most_idle, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
-    lookups::{Lookup, SystemLookup},
     no_connection::NoConnection,
     origin_stream::Meter,
     request::Parcel,
     shape::ErrorShape,
     shares::Shares,
     spec::ServiceSpec,
-    upload::{Tally, UploadBounds, Uploaded},
-    usage::UsageOf,
-    usage::estimated,
+    upload::{Tally, UploadBounds},
+    usage::{UsageOf, estimated},
     websocket::{Handshake, WebSocket, say_upgrade},
 };
 
@@ -198,19 +194,6 @@ impl Services {
     }
 }
 
-/// What a line of a head takes besides name and value, and about what its first line takes.
-const SEPARATORS: usize = 4;
-const STATUS_LINE: usize = 25;
-
-/// Has counted what an origin says before its answer, for more than so many bytes of which a request ends.
-fn count_early(request: &mut Request<Box<Uploaded>>, tally: &Arc<Tally>, limit: usize) {
-    let tally = Arc::clone(tally);
-    on_informational(request, move |head| {
-        let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
-        tally.said_early(STATUS_LINE + head.headers().iter().map(line).sum::<usize>(), limit);
-    });
-}
-
 impl Forward for Services {
     type Parcel = Parcel;
     type Answer = ServiceAnswer;
@@ -280,7 +263,7 @@ impl Service {
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
-        count_early(&mut request, &tally, limits.answer_head_bytes);
+        let too_much_early = too_much_interim(&mut request, limits.answer_head_bytes);
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
@@ -289,7 +272,7 @@ impl Service {
         let until = since + limits.total_time;
         let answered = tokio::select! {
             answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
-            () = tally.too_much_early() => Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = too_much_early => Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = cancel.cancelled() => Err(self.given_up(&connection, NoAnswer::Cancelled)),
             () = tally.silent(limits.silence_time) => {
                 gives_no_more(&connection);

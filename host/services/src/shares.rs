@@ -5,11 +5,17 @@
 
 use std::{
     collections::HashMap,
+    io,
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
+use footbridge_outbound::Lookup;
+use futures::future::BoxFuture;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
+
+use crate::no_connection::NoConnection;
 
 /// Names that are looked up at once: for one session, and for all. The threads for it are shared with the rest of the
 /// harness, which has twice as many.
@@ -119,6 +125,22 @@ impl Share {
     pub(crate) fn place(&self) -> Option<Place> {
         let Both { own, of_all } = self.places.clone();
         Some(Place { _own: own.try_acquire_owned().ok()?, _of_all: of_all.try_acquire_owned().ok()? })
+    }
+}
+
+/// Looks names up within the places of a session.
+pub(crate) struct LookupWithin {
+    pub(crate) lookup: Arc<dyn Lookup>,
+    pub(crate) share: Share,
+}
+
+impl Lookup for LookupWithin {
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        let (lookup, name) = (Arc::clone(&self.lookup), name.to_owned());
+        Box::pin(async move {
+            let found = self.share.look_up(async move { lookup.lookup(&name).await }).await;
+            found.and_then(Result::ok).ok_or_else(|| io::Error::other(NoConnection::Name))
+        })
     }
 }
 

@@ -1,9 +1,14 @@
 //! What a service is, as the operator says: where, with which credential, for which requests.
 
-use std::{collections::BTreeMap, fmt, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use bytes::Bytes;
-use footbridge_core::{names::ServerName, public_address::is_public, secret::Secret, service::ServiceRules};
+use footbridge_core::{
+    hosts::{address, is_loopback, is_public},
+    names::ServerName,
+    secret::Secret,
+    service::ServiceRules,
+};
 use http::{
     HeaderName, HeaderValue, Uri,
     uri::{self, PathAndQuery, Scheme},
@@ -149,12 +154,11 @@ impl ServiceOrigin {
             return Err(BadService::More);
         }
         let host = authority.host().to_ascii_lowercase();
-        let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
-        let is_loopback = ip.map_or_else(|| is_localhost(&host), |ip| ip.is_loopback());
+        let is_loopback = is_loopback(&host);
         if !is_tls && !is_loopback {
             return Err(BadService::PlainHttp);
         }
-        if ip.is_some_and(|ip| !is_public(ip) && !ip.is_loopback()) && !allow_private {
+        if !is_loopback && address(&host).is_some_and(|ip| !is_public(ip)) && !allow_private {
             return Err(BadService::Private);
         }
         let base = uri.path().trim_end_matches('/').to_owned();
@@ -203,10 +207,6 @@ impl fmt::Display for ServiceOrigin {
             write!(f, "{}{}", self.root(), self.base)
         }
     }
-}
-
-pub(crate) fn is_localhost(name: &str) -> bool {
-    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// Where a guest reaches the bridge, and with what.

@@ -8,7 +8,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -29,10 +29,7 @@ use footbridge_core::{
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ring::digest::{Context as Sha, SHA256};
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
@@ -140,9 +137,6 @@ pub(crate) struct Tally {
     /// Of what passed, once something did: most requests have no body.
     sha: Mutex<Option<Box<Sha>>>,
     since: Mutex<Instant>,
-    /// Bytes of what an origin says before its answer, and that it is too much.
-    early: AtomicUsize,
-    too_much: Notify,
 }
 
 const OVER: u8 = 1;
@@ -152,7 +146,7 @@ impl Default for Tally {
     fn default() -> Self {
         let (sha, since) = (Mutex::default(), Mutex::new(Instant::now()));
         let (bytes, broken, spent) = (AtomicU64::default(), AtomicU8::default(), OnceLock::new());
-        Self { bytes, broken, spent, sha, since, early: AtomicUsize::default(), too_much: Notify::new() }
+        Self { bytes, broken, spent, sha, since }
     }
 }
 
@@ -198,18 +192,6 @@ impl Tally {
     pub(crate) fn passed_on(&self) -> Option<Box<ExchangeRecord>> {
         let (sent, sent_digest) = (self.bytes(), self.digest());
         (sent > 0).then(|| Box::new(ExchangeRecord { sent, sent_digest, ..ExchangeRecord::default() }))
-    }
-
-    /// An origin said so many bytes before its answer, of which it may say `limit`.
-    pub(crate) fn said_early(&self, bytes: usize, limit: usize) {
-        if self.early.fetch_add(bytes, Ordering::Relaxed) + bytes > limit {
-            self.too_much.notify_one();
-        }
-    }
-
-    /// Ends when an origin says too much before its answer.
-    pub(crate) async fn too_much_early(&self) {
-        self.too_much.notified().await;
     }
 
     /// Ends when nothing passed for so long.

@@ -1,7 +1,8 @@
 //! The checks of a request's head, one for each step of the wire's table. Pure: head in, refusal out.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
+use footbridge_core::hosts;
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 
 use super::refusal::Refusal;
@@ -103,9 +104,8 @@ fn is_host(name: &str) -> bool {
 
 /// A page that got a name to resolve to loopback (DNS rebinding) sends its own name here.
 fn host_is_allowed(name: &str, allowed: &[String]) -> bool {
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost")
-        || address.is_ok_and(|ip| ip.is_loopback())
+        || hosts::address(name).is_some_and(|ip| ip.is_loopback())
         || allowed.iter().any(|a| a.eq_ignore_ascii_case(name))
 }
 

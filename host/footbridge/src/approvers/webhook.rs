@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
 use footbridge_calls::approval::{Approver, ApproverAnswer};
-use footbridge_mcp::{
+use footbridge_outbound::{
     BadAddress, HttpSpec,
     web::{BodyError, SendError, Web, piece},
 };

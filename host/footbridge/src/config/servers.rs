@@ -22,11 +22,13 @@ use super::{
     written::WrittenServer,
 };
 use footbridge_core::{
+    hosts::is_loopback,
     names::{BadServerName, ServerName},
     secret::Secret,
     settings_file::Mistake,
 };
-use footbridge_mcp::{HttpSpec, ProtocolChoice, ServerSpec, TransportSpec};
+use footbridge_mcp::{ProtocolChoice, ServerSpec, TransportSpec};
+use footbridge_outbound::HttpSpec;
 
 /// Keys that other programs have in entries, which are none of ours with a typing error.
 const OF_OTHERS: [&str; 10] =
@@ -321,7 +323,7 @@ fn address(url: &str, reader: &mut Reader<'_>) -> Result<url::Url, EntryError> {
     let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
     let parsed = url::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
     let parsed = parsed.ok_or_else(|| EntryError::Url(url.to_owned()))?;
-    if parsed.scheme() == "http" && !is_loopback(&parsed) {
+    if parsed.scheme() == "http" && !parsed.host_str().is_some_and(is_loopback) {
         return Err(EntryError::PlainHttp);
     }
     Ok(parsed)
@@ -331,11 +333,6 @@ fn header(name: &str, written: &Written, reader: &mut Reader<'_>) -> Result<(Hea
     let value = reader.read(written).map_err(|error| EntryError::Secret(name.to_owned(), error))?;
     let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.to_owned()))?;
     Ok((name, reader.keep(value.expose())))
-}
-
-fn is_loopback(url: &url::Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -16,13 +16,14 @@ const FORMAT: &str = "FOOTBRIDGE_LOG_FORMAT";
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 /// Whose lines there are: each crate of ours, and libraries that log.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 15] = [
     "footbridge",
     "footbridge_audit",
     "footbridge_calls",
     "footbridge_core",
     "footbridge_edge",
     "footbridge_mcp",
+    "footbridge_outbound",
     "footbridge_processes",
     "footbridge_services",
     "hyper",

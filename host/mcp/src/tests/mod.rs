@@ -16,6 +16,7 @@ mod replaced;
 mod tasks;
 mod trouble;
 
+use footbridge_outbound::HttpSpec;
 use footbridge_processes::launch::ProgramSpec;
 use std::{collections::BTreeSet, sync::OnceLock, time::Duration};
 

@@ -269,7 +269,7 @@ fn what_other_programs_say_of_tools_is_understood() {
     let found = read_text(
         r#"{"mcpServers":{
             "a":{"url":"http://localhost:1/","disabledTools":["rm","mv"],"alwaysAllow":["ls"],"autoApprove":["*"]},
-            "b":{"type":"sse","url":"http://localhost:1/sse","headers":{"Authorization":"Bearer ${KEY}"}}}}"#,
+            "b":{"type":"sse","url":"http://b.localhost:1/sse","headers":{"Authorization":"Bearer ${KEY}"}}}}"#,
     );
     assert_eq!(found.mistakes, []);
     let disabled: Vec<&str> = found.servers[0].disabled_tools.iter().map(String::as_str).collect();

@@ -8,8 +8,8 @@ use std::{
 };
 
 use footbridge_core::{
+    hosts::{address, is_localhost, is_public},
     names::ServerName,
-    public_address::is_public,
     secret::Secret,
     service::{METHODS, RequestPattern, ServiceRules},
     settings_file::{File, Mistake, closest},
@@ -75,9 +75,7 @@ fn host_pattern(text: &str, allow_private: bool) -> Result<(), String> {
         !label.is_empty() && label.bytes().all(known)
     };
     let fits = host.split('.').all(is_label) && port.parse::<u16>().is_ok_and(|port| port > 0);
-    let leads_inside = host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|ip| !is_public(ip));
+    let leads_inside = is_localhost(host) || address(host).is_some_and(|ip| !is_public(ip));
     match (fits, leads_inside && !allow_private) {
         (false, _) => Err(said()),
         (true, true) => Err(format!("{text:?} is private; set allow_private = true if that is meant")),

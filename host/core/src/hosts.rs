@@ -1,7 +1,26 @@
-//! Which IP addresses are of the public internet. Whatever a name leads to besides is reached only where the operator
-//! says that it is meant.
+//! Hosts of URLs: which are addresses, which mean this machine, and which addresses are of the public internet. Whatever a
+//! name leads to besides is reached only where the operator says that it is meant.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The address that a host is, in brackets or not, as whoever dials it reads it; none where it is a name.
+#[must_use]
+pub fn address(host: &str) -> Option<IpAddr> {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    bare.parse().ok()
+}
+
+/// Whether a name, in lower case, means this machine. What else it may lead to is left out where it is resolved.
+#[must_use]
+pub fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a host, in lower case, means this machine, by its address or by its name.
+#[must_use]
+pub fn is_loopback(host: &str) -> bool {
+    address(host).map_or_else(|| is_localhost(host), |ip| ip.is_loopback())
+}
 
 /// Whether an address is one of the public internet.
 #[must_use]
@@ -56,6 +75,17 @@ fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_means_this_machine_by_its_address_or_by_its_name() {
+        for host in ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "[127.0.0.1]", "localhost", "a.localhost"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["", "10.0.0.1", "[::2]", "[::1", "localhost.a.test", "127.0.0.1.a.test", "notlocalhost"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+        assert_eq!((address("[fd00::1]"), address("a.test")), ("fd00::1".parse().ok(), None));
+    }
 
     #[test]
     fn private_addresses_in_any_writing_are_not_public() {

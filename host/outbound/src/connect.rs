@@ -24,17 +24,11 @@ use hyper_util::{
     },
     rt::TokioIo,
 };
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::address::Guarded;
+use crate::{resolver::CheckedResolver, tcp::tcp, tls::tls};
 
-/// How long nothing may come before it is asked whether the other side is still there, and between two such questions.
-const KEEPALIVE: Duration = Duration::from_secs(15);
-/// How often it is asked.
-const KEEPALIVE_TRIES: u32 = 3;
 /// How long what was sent may stay without a sign that it arrived.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
@@ -44,44 +38,39 @@ type Carried = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Makes connections for one address.
 #[derive(Debug, Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     inner: HttpsConnector<Routed>,
     time: Duration,
 }
 
 impl Connector {
-    /// Connections within this time, TLS and all. With `tls`, certificates are checked as the machine does; with
-    /// `proxied`, by a proxy where the environment names one.
-    pub(super) fn new(resolver: Guarded, tls: bool, proxied: bool, time: Duration) -> Result<Self, rustls::Error> {
-        let mut direct = HttpConnector::new_with_resolver(resolver);
-        // What comes to TLS besides is up to the layer around it.
-        direct.enforce_http(false);
-        direct.set_nodelay(true);
-        direct.set_keepalive(Some(KEEPALIVE));
-        direct.set_keepalive_interval(Some(KEEPALIVE));
-        direct.set_keepalive_retries(Some(KEEPALIVE_TRIES));
-        direct.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
-        let config = Arc::new(tls_config(tls)?);
-        let to_proxy = HttpsConnector::from((direct.clone(), Arc::clone(&config)));
+    /// Connections within this time, TLS and all. With `checks`, certificates are checked as the machine does; with
+    /// `proxied`, by a proxy where the environment names one, whose own name may lead to a private address.
+    pub(crate) fn new(
+        resolver: CheckedResolver,
+        checks: bool,
+        proxied: bool,
+        time: Duration,
+    ) -> Result<Self, rustls::Error> {
+        let connecting = |resolver| {
+            let mut tcp = tcp(resolver, time);
+            tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
+            tcp
+        };
+        let mut config = tls(&[], checks)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        let of_proxy = CheckedResolver { allow_private: true, ..resolver.clone() };
+        let to_proxy = HttpsConnector::from((connecting(of_proxy), Arc::clone(&config)));
+        let direct = connecting(resolver);
         let proxies = proxied.then(|| Arc::new(Matcher::from_env()));
         Ok(Self { inner: HttpsConnector::from((Routed { direct, to_proxy, proxies }, config)), time })
     }
 }
 
-/// TLS by ring. Without a server to check, without the machine's certificates: they take a while to read.
-fn tls_config(checks: bool) -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let builder =
-        if checks { builder.with_platform_verifier()? } else { builder.with_root_certificates(RootCertStore::empty()) };
-    let mut config = builder.with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
-}
-
 /// A stream that is read once a turn: whoever counts what comes before an answer gets a turn in between.
 #[derive(Debug)]
-pub(super) struct InTurns<S> {
+pub(crate) struct InTurns<S> {
     stream: S,
     has_read: bool,
 }
@@ -142,9 +131,12 @@ impl Service<Uri> for Connector {
     fn call(&mut self, to: Uri) -> Self::Future {
         let (connecting, time) = (self.inner.call(to), self.time);
         Box::pin(async move {
-            let late = || BoxError::from(format!("there was no connection within {time:?}"));
-            let stream = tokio::time::timeout(time, connecting).await.unwrap_or_else(|_| Err(late()))?;
-            Ok(InTurns { stream, has_read: false })
+            tokio::select! {
+                // An address that is silent to the end says less.
+                biased;
+                () = tokio::time::sleep(time) => Err(format!("there was no connection within {time:?}").into()),
+                stream = connecting => Ok(InTurns { stream: stream?, has_read: false }),
+            }
         })
     }
 }
@@ -152,8 +144,8 @@ impl Service<Uri> for Connector {
 /// Leads to where a URL points, or to a proxy.
 #[derive(Debug, Clone)]
 struct Routed {
-    direct: HttpConnector<Guarded>,
-    to_proxy: HttpsConnector<HttpConnector<Guarded>>,
+    direct: HttpConnector<CheckedResolver>,
+    to_proxy: HttpsConnector<HttpConnector<CheckedResolver>>,
     proxies: Option<Arc<Matcher>>,
 }
 

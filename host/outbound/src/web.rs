@@ -4,36 +4,28 @@
 //! before the head of an answer has a bound, each head too: a server that goes on with `100 Continue` for ever loses
 //! its connection.
 
-use std::{
-    error::Error,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, Uri, header::USER_AGENT};
 use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Incoming, ext::on_informational};
+use hyper::body::Incoming;
 use hyper_util::{
     client::legacy::{self, Client},
     rt::{TokioExecutor, TokioTimer},
 };
-use tokio_util::sync::CancellationToken;
 
-use super::{
-    HttpSpec,
-    address::{self, BadAddress},
+use crate::{
+    address::{self, BadAddress, HttpSpec},
     connect::Connector,
+    interim::too_much_interim,
+    resolver::{CheckedResolver, Lookup, SystemLookup},
 };
 
 /// Bytes of interim answers (1xx) before the head of one answer, about: two a second for ten minutes are fewer.
 const MAX_INTERIM: usize = 64 * 1024;
 /// Bytes of one head, and of what is read at once.
 const MAX_HEAD: usize = 64 * 1024;
-/// About what the first line of an answer takes.
-const STATUS_LINE: usize = 25;
-/// What a line of a head takes besides name and value.
-const SEPARATORS: usize = 4;
 /// How long a connection without a request is kept.
 const IDLE: Duration = Duration::from_secs(90);
 
@@ -71,6 +63,15 @@ impl Web {
     /// # Errors
     /// [`BadAddress`].
     pub fn new(spec: &HttpSpec, ours: &[&str], connect_time: Duration) -> Result<Self, BadAddress> {
+        Self::resolving(spec, ours, connect_time, Arc::new(SystemLookup))
+    }
+
+    fn resolving(
+        spec: &HttpSpec,
+        ours: &[&str],
+        connect_time: Duration,
+        lookup: Arc<dyn Lookup>,
+    ) -> Result<Self, BadAddress> {
         let local = address::check(&spec.url)?;
         let uri = spec.url.as_str().parse().map_err(BadAddress::Uri)?;
         let mut headers = HeaderMap::new();
@@ -87,7 +88,7 @@ impl Web {
             }
             headers.append(name.clone(), value);
         }
-        let resolver = address::resolver(spec.url.host_str().unwrap_or_default(), spec.allow_private);
+        let resolver = CheckedResolver { lookup, allow_private: spec.allow_private };
         let connector = Connector::new(resolver, spec.url.scheme() == "https", !local, connect_time)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE)
@@ -116,21 +117,12 @@ impl Web {
         request: Request<Bytes>,
     ) -> impl Future<Output = Result<Response<Incoming>, SendError>> + Send + use<> {
         let mut request = request.map(Full::new);
-        let (come, too_much) = (AtomicUsize::new(0), CancellationToken::new());
-        let ends = too_much.clone();
-        on_informational(&mut request, move |head| {
-            let line =
-                |(name, value): (&http::HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
-            let length = STATUS_LINE + head.headers().iter().map(line).sum::<usize>();
-            if come.fetch_add(length, Ordering::Relaxed) + length > MAX_INTERIM {
-                ends.cancel();
-            }
-        });
+        let too_much = too_much_interim(&mut request, MAX_INTERIM);
         let sending = self.client.request(request);
         async move {
             tokio::select! {
                 biased;
-                () = too_much.cancelled() => Err(SendError::Interim),
+                () = too_much => Err(SendError::Interim),
                 sent = sending => sent.map_err(|error| {
                     if error.is_connect() { SendError::Connect(error) } else { SendError::Lost(error) }
                 }),
@@ -161,4 +153,30 @@ fn causes(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::resolver::{OnlyPrivate, tests::Changing};
+
+    #[tokio::test]
+    async fn a_name_that_leads_to_a_private_address_is_not_dialled_unless_that_is_meant() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let sent = |allow_private| {
+            let url = format!("https://a.test:{port}/").parse().unwrap();
+            let spec = HttpSpec { url, headers: Vec::new(), allow_private };
+            let lookup = Arc::new(Changing(vec!["127.0.0.1"], AtomicUsize::new(0)));
+            let web = Web::resolving(&spec, &[], Duration::from_secs(20), lookup).unwrap();
+            web.send(web.request(http::Method::GET).map(|()| Bytes::new()))
+        };
+        let refused = sent(false).await.unwrap_err().to_string();
+        assert!(refused.contains(&OnlyPrivate.to_string()), "{refused}");
+        let dialled = async { drop(listener.accept().await.unwrap()) };
+        let (sent, ()) = tokio::join!(sent(true), dialled);
+        assert!(matches!(sent, Err(SendError::Connect(_))));
+    }
 }

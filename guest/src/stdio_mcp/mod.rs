@@ -330,7 +330,7 @@ impl<O: Write> StdioMcp<O> {
             let request = self.session.request(&self.settings, &message);
             match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
                 Ok(exchange) => self.begun(exchange),
-                Err(error) => self.not_reached(message, since, &error.to_string())?,
+                Err(error) => self.not_reached(message, since, &unreached(error))?,
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ impl<O: Write> StdioMcp<O> {
         match Exchange::begin(&self.settings, purpose, request) {
             Ok(exchange) => self.begun(exchange),
             // Whatever it is, the next attempt says the same or succeeds.
-            Err(error) => self.pause(error.to_string()),
+            Err(error) => self.pause(unreached(error)),
         }
         Ok(())
     }
@@ -375,6 +375,14 @@ impl<O: Write> StdioMcp<O> {
         }
         text.push(b'\n');
         self.out.write_all(&text)
+    }
+}
+
+/// Why nothing was sent, in few words.
+fn unreached(error: ClientError) -> String {
+    match error {
+        ClientError::Connect { source, .. } => source.to_string(),
+        error => error.to_string(),
     }
 }
 

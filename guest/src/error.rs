@@ -190,7 +190,8 @@ fn connect_message(target: &str, source: &io::Error) -> String {
              the limit with ulimit -n"
         );
     }
-    let settings = if target.starts_with("unix:") { "TOOL_CLI_SOCKET" } else { "TOOL_CLI_HOST and TOOL_CLI_PORT" };
+    let is_socket = target.starts_with("unix:");
+    let settings = if is_socket { "TOOL_CLI_SOCKET" } else { "TOOL_CLI_HOST and TOOL_CLI_PORT" };
     match source.kind() {
         io::ErrorKind::ConnectionRefused => format!(
             "tool-cli server not running: {target} refused the connection. \
@@ -199,8 +200,12 @@ fn connect_message(target: &str, source: &io::Error) -> String {
         io::ErrorKind::NotFound => {
             format!("cannot reach the bridge: {target} does not exist. Start the harness, or correct TOOL_CLI_SOCKET")
         }
-        io::ErrorKind::PermissionDenied => format!(
+        io::ErrorKind::PermissionDenied if is_socket => format!(
             "cannot reach the bridge: {target}: permission denied. The socket belongs to another user or session"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "cannot reach the bridge: {target}: permission denied. What confines this process, a sandbox or a firewall, does not \
+             let it connect there"
         ),
         _ => format!("cannot reach the bridge at {target}: {source}. Check {settings}"),
     }
@@ -278,6 +283,8 @@ mod tests {
             ("unix:/s", libc::EMFILE, "ulimit -n", "TOOL_CLI"),
             ("127.0.0.1:7179", libc::ENFILE, "no descriptors are left", "TOOL_CLI"),
             ("unix:/s", libc::ENOTSOCK, "Check TOOL_CLI_SOCKET", "TOOL_CLI_PORT"),
+            ("unix:/s", libc::EACCES, "The socket belongs to another user", "confines"),
+            ("127.0.0.1:7179", libc::EACCES, "What confines this process", "socket"),
             ("127.0.0.1:7179", libc::ENETUNREACH, "Check TOOL_CLI_HOST and TOOL_CLI_PORT", "TOOL_CLI_SOCKET"),
         ] {
             let source = io::Error::from_raw_os_error(errno);

@@ -38,6 +38,8 @@ mod http;
 pub mod input;
 pub mod many;
 mod methods;
+mod request;
+mod response;
 pub mod settings;
 mod socket_diag;
 pub mod sockets;

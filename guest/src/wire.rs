@@ -1,5 +1,4 @@
-//! A connection to the bridge whose every read and write ends at one deadline, which a stream of events puts off with
-//! every byte that arrives.
+//! A connection to the bridge: made before a deadline, and from then on nothing of it is waited for.
 //!
 //! The clock is monotonic. A deadline that passed is an [`io::ErrorKind::TimedOut`] error, whichever call noticed.
 
@@ -19,34 +18,42 @@ use nix::sys::{
     time::{TimeVal, TimeValLike},
 };
 
-use crate::{http::Connection, settings::BridgeAddress, sockets};
+use crate::{settings::BridgeAddress, sockets};
 
-/// A connection and its deadline.
-pub(crate) struct Wire {
-    stream: Stream,
-    deadline: Instant,
-    /// How long it may be silent, once that is what counts.
-    silence: Option<Duration>,
-    timeout: Duration,
-}
-
-/// A connection without a deadline.
-pub(crate) enum Stream {
+/// A connection that does not wait.
+pub(crate) enum Wire {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Stream {
-    /// From now on nothing is waited for.
-    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+impl Wire {
+    /// Connects, in the time that is left until then.
+    pub(crate) fn connect(target: &BridgeAddress, deadline: Instant) -> io::Result<Self> {
+        match target {
+            BridgeAddress::Tcp { host, port } => {
+                let stream = connect_tcp(host, *port, deadline)?;
+                stream.set_nonblocking(true)?;
+                Ok(Self::Tcp(stream))
+            }
+            BridgeAddress::Unix(path) => {
+                let stream = connect_unix(path, deadline)?;
+                stream.set_nonblocking(true)?;
+                Ok(Self::Unix(stream))
+            }
+        }
+    }
+
+    /// The user who has the far end, where the kernel can tell that it is none to trust.
+    pub(crate) fn stranger(&self) -> Option<u32> {
         match self {
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => sockets::stranger_at(stream.local_addr().ok()?, stream.peer_addr().ok()?),
+            // Who may make a file in its folder decides about that one.
+            Self::Unix(_) => None,
         }
     }
 }
 
-impl Read for Stream {
+impl Read for Wire {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
@@ -55,7 +62,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Wire {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
@@ -68,97 +75,13 @@ impl Write for Stream {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for Wire {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
         }
     }
-}
-
-impl Wire {
-    /// Connects, and has this much time for all that follows.
-    pub(crate) fn connect(target: &BridgeAddress, timeout: Duration) -> io::Result<Self> {
-        let deadline = Instant::now() + timeout;
-        let stream = match target {
-            BridgeAddress::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
-            BridgeAddress::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
-        };
-        Ok(Self { stream, deadline, silence: None, timeout })
-    }
-
-    /// The connection itself, for whoever waits in another way.
-    pub(crate) fn into_stream(self) -> Stream {
-        self.stream
-    }
-
-    /// The user who has the far end, where the kernel can tell that it is none to trust.
-    pub(crate) fn stranger(&self) -> Option<u32> {
-        match &self.stream {
-            Stream::Tcp(stream) => sockets::stranger_at(stream.local_addr().ok()?, stream.peer_addr().ok()?),
-            // Who may make a file in its folder decides about that one.
-            Stream::Unix(_) => None,
-        }
-    }
-
-    /// Whether time was measured by silence at last.
-    pub(crate) fn measures_silence(&self) -> bool {
-        self.silence.is_some()
-    }
-}
-
-impl Read for Wire {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let left = Some(remaining(self.deadline)?);
-            let done = match &mut self.stream {
-                Stream::Tcp(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-                Stream::Unix(stream) => stream.set_read_timeout(left).and_then(|()| stream.read(buffer)),
-            };
-            match done {
-                Err(e) if again(&e) => {}
-                done => {
-                    if let (Ok(1..), Some(silence)) = (&done, self.silence) {
-                        self.deadline = Instant::now() + silence;
-                    }
-                    return done;
-                }
-            }
-        }
-    }
-}
-
-impl Connection for Wire {
-    fn measure_silence(&mut self) {
-        self.silence = Some(self.timeout);
-        self.deadline = Instant::now() + self.timeout;
-    }
-}
-
-impl Write for Wire {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            let left = Some(remaining(self.deadline)?);
-            let done = match &mut self.stream {
-                Stream::Tcp(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-                Stream::Unix(stream) => stream.set_write_timeout(left).and_then(|()| stream.write(bytes)),
-            };
-            match done {
-                Err(e) if again(&e) => {}
-                done => return done,
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Whether to look at the clock and try again: a socket timeout shows as `WouldBlock`.
-fn again(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// What is left until the deadline; zero would mean "for ever" to a socket.

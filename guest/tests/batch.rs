@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use bridge::{TOKEN, bare, ok, told};
+use bridge::{Bridge, TOKEN, bare, ok, run, told, tool_cli};
 use serde_json::{Value, json};
 
 /// Answers requests of any number on each connection.
@@ -204,6 +204,82 @@ fn a_line_that_no_call_can_be_is_an_error_of_its_own_and_takes_nothing_from_the_
         assert_eq!((&line["id"], &line["error"]["exitCode"]), (&json!("it"), &json!(7)), "{line}");
         let told = line["error"]["message"].as_str().unwrap();
         assert!(told.starts_with(&format!("the request has {} bytes", long.len())), "{told}");
+    }
+}
+
+/// What a call by itself says of its failure, and what one of a batch says.
+fn failures(bridge: &Bridge, flags: &[&str]) -> [Value; 2] {
+    let (_, stdout, stderr) = run(tool_cli(bridge, &["s", "t", "{}", "--json"]).args(flags));
+    assert_eq!(stdout, "");
+    let single: Value = serde_json::from_str(&stderr).unwrap();
+    let mut child = tool_cli(bridge, &[&["batch"], flags].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(call(1).as_bytes()).unwrap();
+    let (_, stdout, stderr) = told(&child.wait_with_output().unwrap());
+    let line: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((stderr.as_str(), &line["ok"]), ("", &json!(false)), "{line}");
+    [single, line["error"].clone()]
+}
+
+#[test]
+fn a_failure_is_told_in_the_words_of_a_call_by_itself() {
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+    let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100);
+    for (answer, exit, says) in [
+        ("", 9, "(it closed)"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}", 9, "(it closed)"),
+        ("SSH-2.0-x\r\n\r\n", 9, "not a bridge: its first line"),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", 9, "it switched protocols"),
+        (&interim, 9, "it goes on saying"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", 9, "encoding is not chunked"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 9, "two lengths"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n", 7, "which is all that this client reads"),
+        ("HTTP/1.1 200 OK\r\n\r\n<html>hello", 9, "<html>hello"),
+        ("HTTP/1.1 403 No\r\n\r\n{\"error\":\"Host not allowed\"}", 3, "HTTP 403: Host not allowed"),
+        (events, 9, "(it closed)"),
+    ] {
+        let sent = answer.to_owned();
+        let bridge = Bridge::raw(move |_| sent.clone().into_bytes());
+        let [single, of_batch] = failures(&bridge, &[]);
+        assert_eq!(single, of_batch, "{answer}");
+        assert_eq!(single["exitCode"], exit, "{single}");
+        assert!(single["message"].as_str().unwrap().contains(says), "{single}");
+    }
+}
+
+#[test]
+fn a_timeout_is_told_in_the_words_of_a_call_by_itself() {
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let bridge = Bridge::raw(move |_| {
+        let _ended = receiver.lock().unwrap().recv();
+        Vec::new()
+    });
+    // It goes before the bridge, which waits for it.
+    let _ends = sender;
+    let [single, of_batch] = failures(&bridge, &["--timeout", "200ms"]);
+    assert_eq!(single, of_batch);
+    assert!(single["message"].as_str().unwrap().starts_with("no answer within 200 ms"), "{single}");
+}
+
+#[test]
+fn an_answer_may_end_with_its_connection_and_events_without_a_name_are_none() {
+    let result = |n: u64| json!({"jsonrpc": "2.0", "id": n, "result": {"content": []}});
+    let plain = format!("HTTP/1.1 200 OK\r\n\r\n{}", result(1));
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n\r\n";
+    let events = format!("{head}data: x\n\nevent: result\ndata: {}\n\nevent: result\ndata: y\n\n", result(1));
+    for answer in [plain, events] {
+        let bridge = Bridge::raw(move |_| answer.clone().into_bytes());
+        let mut command = tool_cli(&bridge, &["batch"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(call(1).as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(line, json!({"line": 1, "ok": true, "result": {"content": []}}));
     }
 }
 

@@ -770,6 +770,13 @@ fn a_listener_of_another_user_never_gets_the_token() {
     assert_eq!((code, stdout.as_str()), (Some(3), ""), "{stderr}");
     assert!(stderr.contains("belongs to user 12345") && stderr.contains("nothing was sent"), "{stderr}");
     assert_eq!(got.join().unwrap(), b"", "nothing got there");
+    let (port, got) = of_user(OTHER, 1);
+    let mut batch = listing(port).arg("batch").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    batch.stdin.take().unwrap().write_all(b"{\"server\":\"s\",\"tool\":\"t\"}\n").unwrap();
+    let line: Value = serde_json::from_slice(&batch.wait_with_output().unwrap().stdout).unwrap();
+    let says = line["error"]["message"].as_str().unwrap();
+    assert!(says.contains("belongs to user 12345") && says.contains("nothing was sent"), "{line}");
+    assert_eq!(got.join().unwrap(), b"", "nothing got there");
     // Named by the operator, without a token, and of root: as ever.
     let (port, got) = of_user(OTHER, 2);
     assert_eq!(run(listing(port).env("TOOL_CLI_LISTENER_UID", "12345")).0, Some(0));

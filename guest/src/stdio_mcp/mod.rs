@@ -1,12 +1,15 @@
 //! MCP over standard input and output, for clients that start a program: each line is a request to the endpoint over
-//! HTTP, and each message of an answer a line. `message` is what is read of a line, `session` what the harness knows
-//! the client by.
+//! HTTP, and each message of an answer a line. `message` is what is read of a line, `asked` what waits to be sent,
+//! `session` what the harness knows the client by.
 //!
 //! One loop waits for all of them at once, without threads. The client's handshake is kept, so that it can be done again
 //! with a harness that was restarted: what did not reach one is sent then; what was sent and not answered is answered
-//! with an error, since it may have had its effect. What the client takes back is a connection that is closed. Behind
-//! the end of the input it waits for the answers that are missing, for as long as anything may take and somebody reads.
+//! with an error, since it may have had its effect. The input is always read, whatever waits: what the client takes back
+//! is not sent any more, or is a connection that is closed. Where too much waits, a request is answered so at once, and
+//! anything else is lost. Behind the end of the input it waits for the answers that are missing, for as long as anything
+//! may take; once nobody reads them it ends, and nothing is sent.
 
+mod asked;
 mod message;
 mod session;
 
@@ -16,9 +19,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_proto::rpc::{ErrorObject, IncomingMessage, Reason, error_answer, notification};
+use footbridge_proto::rpc::{ErrorObject, Reason, error_answer, notification};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use serde_json::value::RawValue;
 
 use crate::{
     error::ClientError,
@@ -27,19 +29,22 @@ use crate::{
     input::{self, InputLine, InputLines, LongLine},
     settings::ClientSettings,
 };
+use asked::{Asked, WaitingMessages};
 use message::{Message, UNAUTHORIZED};
 use session::HttpSession;
 
-/// Requests at a time; lines behind them wait.
+/// Messages that are under way at a time; those behind them wait.
 const AT_ONCE: usize = 32;
+/// Reads of the input at a time, more than a pipe holds: what it takes back is known before anything is sent.
+const READS: usize = 16;
 /// Between two attempts to reach a harness.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// What an exchange is for.
 #[derive(Debug)]
 enum Purpose {
-    /// A message of the client, and since when it waits.
-    Message(Message, Instant),
+    /// A message of the client.
+    Message(Asked),
     /// The handshake again, with a harness that does not know the client.
     Again,
     /// That the handshake is done, said again.
@@ -48,14 +53,22 @@ enum Purpose {
     Listen,
 }
 
+/// What can be done.
+#[derive(Debug, Default)]
+struct Ready {
+    /// The input has something, or has ended.
+    has_input: bool,
+    /// Nobody reads what is written.
+    has_left: bool,
+}
+
 /// A client over standard input and output, and the endpoint that it speaks to.
 pub struct StdioMcp<O> {
     settings: ClientSettings,
     out: O,
     session: HttpSession,
     exchanges: Vec<Exchange<Purpose>>,
-    /// What is to be sent, and since when it waits.
-    waiting: Vec<(Message, Instant)>,
+    waiting: WaitingMessages,
     /// No harness was reached; the next attempt is then.
     next_try: Option<Instant>,
     /// Why none was reached, until one is.
@@ -68,7 +81,7 @@ impl<O: Write> StdioMcp<O> {
     /// To the endpoint of all servers, or of one, with or without the three tools that search in place of all others.
     pub fn new(settings: ClientSettings, server: Option<&str>, search: bool, out: O) -> Self {
         let session = HttpSession::at(session::path(server, search));
-        let (exchanges, waiting) = (Vec::new(), Vec::new());
+        let (exchanges, waiting) = (Vec::new(), WaitingMessages::default());
         Self { settings, out, session, exchanges, waiting, next_try: None, out_of_reach: None, ends: None }
     }
 
@@ -80,15 +93,16 @@ impl<O: Write> StdioMcp<O> {
     pub fn run(mut self, input: BorrowedFd<'_>, output: &impl AsFd) -> io::Result<()> {
         let mut lines = InputLines::default();
         loop {
-            if self.wait(input, output.as_fd())? {
-                if lines.read_some(input)? {
-                    self.ends = Some(Instant::now() + self.settings.timeout);
-                }
-                self.take_lines(&mut lines)?;
+            let ready = self.wait(input, output.as_fd())?;
+            if ready.has_left {
+                return Ok(());
+            }
+            if ready.has_input {
+                self.take_input(input, &mut lines)?;
             }
             self.go_on()?;
             self.send()?;
-            let is_over = self.is_over(output.as_fd())?;
+            let is_over = self.is_over()?;
             self.out.flush()?;
             if is_over {
                 return Ok(());
@@ -96,49 +110,64 @@ impl<O: Write> StdioMcp<O> {
         }
     }
 
-    /// Whether the input has ended and nothing is missing any more, or nobody reads it. What is missing when its time is
-    /// up is answered here.
-    fn is_over(&mut self, output: BorrowedFd<'_>) -> io::Result<bool> {
+    /// Whether the input has ended and nothing is missing any more. What is missing when its time is up is answered here.
+    fn is_over(&mut self) -> io::Result<bool> {
         let Some(ends) = self.ends else { return Ok(false) };
         if Instant::now() < ends {
-            let is_message = |purpose: &Purpose| matches!(purpose, Purpose::Message(..));
-            let is_missing = !self.waiting.is_empty() || self.is_under_way(is_message);
-            return Ok(!is_missing || has_left(output));
+            return Ok(self.waiting.is_empty() && self.under_way() == 0);
         }
-        for (message, _) in std::mem::take(&mut self.waiting) {
-            self.print_failed(&message, Reason::Timeout, "the input has ended, and the time was up: nothing was sent")?;
+        while let Some(asked) = self.waiting.take() {
+            let why = "the input has ended, and the time was up: nothing was sent";
+            self.print_failed(&asked.message, Reason::Timeout, why)?;
         }
         for exchange in std::mem::take(&mut self.exchanges) {
-            if let Purpose::Message(message, _) = exchange.purpose {
-                let why = "the input has ended, and no answer came in time. The call was cancelled, but may have had its \
-                           effect; raise the limit with --timeout";
-                self.print_failed(&message, Reason::OutcomeUnknown, why)?;
+            match exchange.purpose {
+                Purpose::Message(asked) if !asked.is_answered => {
+                    let why = "the input has ended, and no answer came in time. The call was cancelled, but may have had \
+                               its effect; raise the limit with --timeout";
+                    self.print_failed(&asked.message, Reason::OutcomeUnknown, why)?;
+                }
+                _ => {}
             }
         }
         Ok(true)
     }
 
-    /// Waits until something can be done; whether it is the input that has something.
-    fn wait(&self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<bool> {
-        let mut polled: Vec<PollFd<'_>> = self.exchanges.iter().map(Exchange::polled).collect();
-        let takes_more = self.ends.is_none() && self.waiting.len() + self.exchanges.len() < AT_ONCE;
-        if takes_more {
+    /// Waits until something can be done.
+    fn wait(&self, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<Ready> {
+        let mut polled = vec![PollFd::new(output, PollFlags::empty())];
+        if self.ends.is_none() {
             polled.push(PollFd::new(input, PollFlags::POLLIN));
-        } else if self.ends.is_some() {
-            polled.push(PollFd::new(output, PollFlags::empty()));
         }
+        let others = polled.len();
+        polled.extend(self.exchanges.iter().map(Exchange::polled));
         if !input::wait(&mut polled, [self.next_try, self.ends].into_iter().flatten().min())? {
-            return Ok(false);
+            return Ok(Ready::default());
         }
-        let of_input = polled.last().filter(|_| takes_more).and_then(PollFd::revents);
-        Ok(of_input.is_some_and(|events| !events.is_empty()))
+        let events = |at: usize| polled[..others].get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+        Ok(Ready { has_left: !events(0).is_empty(), has_input: !events(1).is_empty() })
+    }
+
+    fn take_input(&mut self, input: BorrowedFd<'_>, lines: &mut InputLines) -> io::Result<()> {
+        for _ in 0..READS {
+            let has_ended = lines.read_some(input)?;
+            self.take_lines(lines)?;
+            if has_ended {
+                self.ends = Some(Instant::now() + self.settings.timeout);
+                return Ok(());
+            }
+            if !poll(&mut [PollFd::new(input, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     fn take_lines(&mut self, lines: &mut InputLines) -> io::Result<()> {
         while let Some(line) = lines.take_line() {
             match line {
                 InputLine::Whole(line) if line.trim_ascii().is_empty() => {}
-                InputLine::Whole(line) => self.take(Message::read(line.trim_ascii().to_vec())),
+                InputLine::Whole(line) => self.take(Message::read(line.trim_ascii().to_vec()))?,
                 InputLine::TooLong(line) => self.print_too_long(&line)?,
             }
         }
@@ -152,18 +181,23 @@ impl<O: Write> StdioMcp<O> {
         self.print(error_answer(id, &ErrorObject::new(Reason::TooLarge, why)).into_bytes())
     }
 
-    fn take(&mut self, message: Message) {
+    fn take(&mut self, message: Message) -> io::Result<()> {
         if let Some(id) = &message.cancels {
-            let is_it = |of: &Message| of.id.as_deref().map(RawValue::get) == Some(id.get());
-            self.waiting.retain(|(waiting, _)| !is_it(waiting));
+            self.waiting.cancel(id);
             self.exchanges.retain(|exchange| match &exchange.purpose {
-                Purpose::Message(sent, _) => !is_it(sent),
+                Purpose::Message(asked) => !asked.has_id(id),
                 Purpose::Again | Purpose::SaidAgain | Purpose::Listen => true,
             });
-            return;
+            return Ok(());
+        }
+        if !self.waiting.has_room_for(&message) {
+            let why =
+                "so much waits to be sent already that there is no place for this; nothing was sent, ask again later";
+            return self.print_failed(&message, Reason::Busy, why);
         }
         self.session.heard(&message);
-        self.waiting.push((message, Instant::now()));
+        self.waiting.push(Asked::now(message));
+        Ok(())
     }
 
     /// Reads and writes what is possible now.
@@ -172,21 +206,18 @@ impl<O: Write> StdioMcp<O> {
         while let Some(exchange) = self.exchanges.get_mut(at) {
             let mut messages = Vec::new();
             let stands = exchange.go_on(&mut |_, message| messages.push(message));
-            if matches!(stands, Ok(Standing::Going)) && messages.is_empty() {
-                at += 1;
-                continue;
-            }
-            let is_over = !matches!(stands, Ok(Standing::Going));
-            if is_over {
+            if !matches!(stands, Ok(Standing::Going)) {
                 let exchange = self.exchanges.remove(at);
                 self.ended(exchange, messages, stands.err())?;
-            } else {
-                at += 1;
-                let is_told = !matches!(&exchange.purpose, Purpose::Message(message, _) if message.is_notification);
-                for message in messages.into_iter().filter(|_| is_told) {
-                    self.print(message)?;
-                }
+                continue;
             }
+            at += 1;
+            let told = match &mut exchange.purpose {
+                Purpose::Message(asked) => asked.told(messages),
+                Purpose::Listen => messages,
+                Purpose::Again | Purpose::SaidAgain => Vec::new(),
+            };
+            self.print_all(told)?;
         }
         Ok(())
     }
@@ -200,26 +231,21 @@ impl<O: Write> StdioMcp<O> {
         let (status, session) = (exchange.arriving.status, exchange.arriving.session);
         match (exchange.purpose, status, error) {
             // The relay of a sandbox says so where it reaches no harness: nothing was read of the request.
-            (Purpose::Message(message, since), Some(502), _) => self.not_reached(message, since, "the relay"),
-            (Purpose::Message(message, since), Some(404), None)
-                if self.session.is_shown_by(&message) && since.elapsed() < self.settings.timeout =>
+            (Purpose::Message(asked), Some(502), _) => self.not_reached(asked, "the relay"),
+            (Purpose::Message(asked), Some(404), None)
+                if self.session.is_shown_by(&asked.message) && asked.since.elapsed() < self.settings.timeout =>
             {
                 self.session.lost();
-                self.waiting.insert(0, (message, since));
+                self.waiting.put_back(asked);
                 Ok(())
             }
-            (Purpose::Message(message, _), _, Some(error)) => {
-                for text in messages.into_iter().filter(|_| !message.is_notification) {
-                    self.print(text)?;
-                }
-                let why = format!("{error}. The call was sent, and may have had its effect; do not repeat it blindly");
-                self.print_failed(&message, Reason::OutcomeUnknown, &why)
-            }
-            (Purpose::Message(message, _), status, None) => {
-                if message.is("initialize") {
+            (Purpose::Message(mut asked), status, error) => {
+                if error.is_none() && asked.message.is("initialize") {
                     self.session.begun(session, messages.first().map_or(&[][..], Vec::as_slice));
                 }
-                self.print_answers(&message, status.unwrap_or_default(), messages)
+                let told = asked.told(messages);
+                self.print_all(told)?;
+                if asked.is_answered { Ok(()) } else { self.print_unanswered(&asked, status, error) }
             }
             (Purpose::Again, Some(200), None) => {
                 self.session.begun(session, messages.first().map_or(&[][..], Vec::as_slice));
@@ -245,36 +271,26 @@ impl<O: Write> StdioMcp<O> {
         }
     }
 
-    fn print_answers(&mut self, message: &Message, status: u16, messages: Vec<Vec<u8>>) -> io::Result<()> {
-        if message.is_notification {
-            return Ok(());
-        }
-        let mut is_answered = message.id.is_none();
-        let mut said = String::new();
-        for text in messages {
-            let read = serde_json::from_slice::<IncomingMessage<'_>>(&text).ok();
-            let is_its = read.as_ref().is_some_and(|read| message.is_answered_by(read));
-            let is_told = read.is_some_and(|read| read.method.is_some());
-            if is_its || is_told {
-                is_answered |= is_its;
-                self.print(text)?;
-            } else {
-                said = String::from_utf8_lossy(&text[..text.len().min(1024)]).into_owned();
+    /// Answers what the harness did not.
+    fn print_unanswered(&mut self, asked: &Asked, status: Option<u16>, error: Option<HttpError>) -> io::Result<()> {
+        let Asked { message, said, .. } = asked;
+        let status = status.unwrap_or_default();
+        match (error, status) {
+            (Some(error), _) => {
+                let why = format!("{error}. The call was sent, and may have had its effect; do not repeat it blindly");
+                self.print_failed(message, Reason::OutcomeUnknown, &why)
+            }
+            (None, 401) => self.print_all(message.unauthorized().map(String::into_bytes)),
+            (None, status) => {
+                let reason = if status == 413 { Reason::TooLarge } else { Reason::BadRequest };
+                self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
             }
         }
-        if is_answered {
-            return Ok(());
-        }
-        if status == 401 {
-            return message.unauthorized().map_or(Ok(()), |text| self.print(text.into_bytes()));
-        }
-        let reason = if status == 413 { Reason::TooLarge } else { Reason::BadRequest };
-        self.print_failed(message, reason, &format!("the bridge answered HTTP {status}: {said}"))
     }
 
-    fn not_reached(&mut self, message: Message, since: Instant, why: &str) -> io::Result<()> {
+    fn not_reached(&mut self, asked: Asked, why: &str) -> io::Result<()> {
         self.pause(why.to_owned());
-        self.waiting.insert(0, (message, since));
+        self.waiting.put_back(asked);
         // Its time may be over, and it is not sent again then.
         self.give_up()
     }
@@ -291,11 +307,8 @@ impl<O: Write> StdioMcp<O> {
         let target = &self.settings.target;
         let text =
             format!("the bridge at {target} cannot be reached, and nothing was sent ({why}): is the harness up?");
-        let waiting = std::mem::take(&mut self.waiting);
-        let (over, waiting): (Vec<_>, _) =
-            waiting.into_iter().partition(|(_, since)| since.elapsed() >= self.settings.timeout);
-        self.waiting = waiting;
-        over.iter().try_for_each(|(message, _)| self.print_failed(message, Reason::ServerUnavailable, &text))
+        let over = self.waiting.take_older(self.settings.timeout);
+        over.iter().try_for_each(|asked| self.print_failed(&asked.message, Reason::ServerUnavailable, &text))
     }
 
     /// Sends what waits, and what the session needs.
@@ -319,21 +332,22 @@ impl<O: Write> StdioMcp<O> {
             self.begin_or_pause(Purpose::Listen, Vec::new())?;
         }
         // What is said behind a handshake needs to know the session that it begins.
-        let begins = |purpose: &Purpose| matches!(purpose, Purpose::Message(message, _) if message.is("initialize"));
-        while self.next_try.is_none()
-            && self.exchanges.len() < AT_ONCE
-            && !self.waiting.is_empty()
-            && !self.is_under_way(begins)
-        {
-            let (message, since) = self.waiting.remove(0);
+        let begins = |purpose: &Purpose| matches!(purpose, Purpose::Message(asked) if asked.message.is("initialize"));
+        while self.next_try.is_none() && self.under_way() < AT_ONCE && !self.is_under_way(begins) {
+            let Some(asked) = self.waiting.take() else { break };
             self.settings.read_token_again();
-            let request = self.session.request(&self.settings, &message);
-            match Exchange::begin(&self.settings, Purpose::Message(message.clone(), since), request) {
+            let request = self.session.request(&self.settings, &asked.message);
+            match Exchange::begin(&self.settings, Purpose::Message(asked.clone()), request) {
                 Ok(exchange) => self.begun(exchange),
-                Err(error) => self.not_reached(message, since, &error.to_string())?,
+                Err(error) => self.not_reached(asked, &unreached(error))?,
             }
         }
         Ok(())
+    }
+
+    /// How many messages of the client are sent, and not over.
+    fn under_way(&self) -> usize {
+        self.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Message(_))).count()
     }
 
     fn begun(&mut self, exchange: Exchange<Purpose>) {
@@ -354,7 +368,7 @@ impl<O: Write> StdioMcp<O> {
         match Exchange::begin(&self.settings, purpose, request) {
             Ok(exchange) => self.begun(exchange),
             // Whatever it is, the next attempt says the same or succeeds.
-            Err(error) => self.pause(error.to_string()),
+            Err(error) => self.pause(unreached(error)),
         }
         Ok(())
     }
@@ -364,6 +378,10 @@ impl<O: Write> StdioMcp<O> {
             Some(text) => self.print(text.into_bytes()),
             None => Ok(()),
         }
+    }
+
+    fn print_all(&mut self, texts: impl IntoIterator<Item = Vec<u8>>) -> io::Result<()> {
+        texts.into_iter().try_for_each(|text| self.print(text))
     }
 
     /// A message as one line: a line break in JSON is white space between two tokens.
@@ -378,17 +396,18 @@ impl<O: Write> StdioMcp<O> {
     }
 }
 
+/// Why nothing was sent, in few words.
+fn unreached(error: ClientError) -> String {
+    match error {
+        ClientError::Connect { source, .. } => source.to_string(),
+        error => error.to_string(),
+    }
+}
+
 /// What an answer with this status says of the way to the harness.
 fn answered(status: Option<u16>) -> String {
     match status {
         Some(401) => UNAUTHORIZED.to_owned(),
         status => format!("it answered HTTP {}", status.unwrap_or_default()),
     }
-}
-
-/// Whether nobody reads what is written there.
-fn has_left(output: BorrowedFd<'_>) -> bool {
-    let mut polled = [PollFd::new(output, PollFlags::empty())];
-    let found = poll(&mut polled, PollTimeout::ZERO);
-    found.is_ok_and(|count| count > 0)
 }

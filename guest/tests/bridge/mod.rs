@@ -55,7 +55,11 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// Answers with whatever bytes the handler gives.
     pub(crate) fn raw(handler: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        Self::on(TcpListener::bind(("127.0.0.1", 0)).unwrap(), handler)
+    }
+
+    /// The same, on a listener that is there already.
+    pub(crate) fn on(listener: TcpListener, handler: impl Fn(&Got) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let port = listener.local_addr().unwrap().port();
         let (got, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
         let (seen, stopped) = (Arc::clone(&got), Arc::clone(&stop));

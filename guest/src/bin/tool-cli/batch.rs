@@ -185,7 +185,7 @@ impl Batch {
 
     fn go_on(&mut self) -> Result<(), Failure> {
         let Self { many, line, .. } = self;
-        for (number, answer) in many.go_on(&mut |event| line.tell(event)) {
+        for (number, answer) in many.go_on(&mut |event| line.tell(&event)) {
             self.over(number, answer);
         }
         Ok(())

@@ -6,6 +6,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     thread,
+    time::{Duration, Instant},
 };
 
 use footbridge_tests::{Daemon, Guest, Host, Person, Running, Servers, programs};
@@ -460,6 +461,42 @@ fn allow_on_a_terminal_shows_all_of_the_call_and_takes_the_word_that_is_typed_th
         assert_eq!(asked.status().code(), Some(status), "{typed:?}");
     }
     assert!(sent.answer().json()["result"].is_object());
+}
+
+#[test]
+fn a_harness_that_is_stopped_holds_up_no_answer_and_no_key() {
+    // Without a sandbox: its relay would end a command whose harness hangs for so long.
+    let daemon = Host::open_with(&Servers::demo()).serves();
+    let guest = asks(&daemon);
+    let mut stopped: Vec<_> = (0..3).map(|_| daemon.host.starts_script("echo ready; read end")).collect();
+    stopped.iter_mut().for_each(|run| run.stdout.shows("ready\n"));
+    let mut person = Person::new();
+    let mut watch = person.starts(&daemon.host.footbridge(&["approvals", "watch"].map(OsStr::new)));
+    person.sees("nothing waits");
+    // It is connected to each of them: what is at the daemon shows.
+    let sent = guest.starts_to_ask("callTool", note("one-of-two"));
+    person.sees("one-of-two");
+    person.reads();
+    person.forgets();
+    person.types("deny\n");
+    assert_eq!(reason(&sent.answer().json()), "approval_denied");
+    person.sees("nothing waits");
+    stopped.iter().for_each(|run| run.signal(Signal::SIGSTOP));
+    let began = Instant::now();
+    let sent = guest.starts_to_ask("callTool", note("two-of-two"));
+    person.sees("two-of-two");
+    person.reads();
+    person.forgets();
+    person.types("allow\n");
+    assert!(sent.answer().json()["result"].is_object());
+    person.sees("nothing waits");
+    watch.signal(Signal::SIGTERM);
+    assert!(watch.status().success());
+    assert!(began.elapsed() < Duration::from_secs(25), "it was waited for: {:?}", began.elapsed());
+    for run in stopped {
+        run.signal(Signal::SIGCONT);
+        assert_eq!(run.ends().status, 1);
+    }
 }
 
 #[test]

@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    COMMANDS, Handle, ServerSpec, ServerState, ServersContext, TransportSpec, program_call, restarts::Restarts,
+    Handle, ServerSpec, ServerState, ServersContext, TransportSpec, WAKES, program_call, restarts::Restarts,
     status::Shared,
 };
-use crate::supervisor::{Command, Supervisor};
+use crate::supervisor::Supervisor;
 use footbridge_core::names::ServerName;
 
 /// What a new configuration changed, by name.
@@ -101,14 +101,14 @@ impl ConfiguredServers {
     /// Starts a server in the background, once the one before it has ended.
     fn start(&self, spec: ServerSpec, before: Option<Arc<Handle>>) -> Arc<Handle> {
         let shared = Arc::new(Shared::new(&spec, &self.context, self.changes.clone()));
-        let (sender, commands) = mpsc::channel(COMMANDS);
+        let (sender, wakes) = mpsc::channel(WAKES);
         let (stop, ended) = (self.stop.child_token(), CancellationToken::new());
         let supervisor = Supervisor {
             choice: spec.protocol,
             spec: spec.clone(),
             context: Arc::clone(&self.context),
             shared: Arc::clone(&shared),
-            commands,
+            wakes,
             stop: stop.clone(),
             tracker: self.tracker.clone(),
             restarts: Restarts::new(),
@@ -124,28 +124,28 @@ impl ConfiguredServers {
             match supervisor.spec.transport.clone() {
                 TransportSpec::Cli(mut cli) => {
                     cli.tools.retain(|tool| !supervisor.spec.disabled_tools.contains(&tool.name));
-                    let Supervisor { context, shared, commands, stop, .. } = supervisor;
-                    say(program_call::state(&cli, &context, &shared), &shared, commands, &stop).await;
+                    let Supervisor { context, shared, wakes, stop, .. } = supervisor;
+                    say(program_call::state(&cli, &context, &shared), &shared, wakes, &stop).await;
                 }
                 TransportSpec::Lacking { why, .. } => {
-                    let Supervisor { shared, commands, stop, .. } = supervisor;
-                    say(lacking(&shared, why), &shared, commands, &stop).await;
+                    let Supervisor { shared, wakes, stop, .. } = supervisor;
+                    say(lacking(&shared, why), &shared, wakes, &stop).await;
                 }
                 TransportSpec::Stdio(_) | TransportSpec::Http(_) | TransportSpec::Sse(_) => supervisor.run().await,
             }
             drop(when_done);
         });
-        Arc::new(Handle { spec, shared, commands: sender, stop, ended })
+        Arc::new(Handle { spec, shared, wakes: sender, stop, ended })
     }
 }
 
 /// Says how a server is that has no connection, and says it again whenever somebody asks for it while it is not there,
 /// until `stop`.
-async fn say(state: ServerState, shared: &Shared, mut commands: mpsc::Receiver<Command>, stop: &CancellationToken) {
+async fn say(state: ServerState, shared: &Shared, mut wakes: mpsc::Receiver<u64>, stop: &CancellationToken) {
     loop {
         shared.publish(state.clone(), None);
-        match stop.run_until_cancelled(commands.recv()).await {
-            Some(Some(Command::Wake(_) | Command::Restart)) => {}
+        match stop.run_until_cancelled(wakes.recv()).await {
+            Some(Some(_turn)) => {}
             Some(None) | None => return,
         }
     }

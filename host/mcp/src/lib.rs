@@ -89,10 +89,9 @@ use footbridge_core::{budget::Budget, catalogue::Offered, limits::Limits, redact
 use program_call::{OutputChecks, ProgramCall};
 use provided::not_configured;
 use status::{Published, Shared};
-use supervisor::Command;
 
-/// Commands that may wait for one supervisor; more of them would say the same.
-const COMMANDS: usize = 16;
+/// Uses of a server that is unavailable that may wait for its supervisor; more of them would say the same.
+const WAKES: usize = 16;
 /// Lines of standard error in a report.
 const REPORT_LINES: usize = 20;
 
@@ -119,6 +118,17 @@ pub struct Servers {
     inner: Arc<Inner>,
 }
 
+/// What comes of asking for a fresh start of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestartAsked {
+    /// It is started afresh.
+    Restarted,
+    /// Nothing of it runs by itself, so there is nothing to start; why.
+    NothingToStart(String),
+    /// There is no such server.
+    Unknown,
+}
+
 #[derive(Debug)]
 struct Inner {
     configured: ConfiguredServers,
@@ -133,7 +143,8 @@ struct Inner {
 struct Handle {
     spec: ServerSpec,
     shared: Arc<Shared>,
-    commands: mpsc::Sender<Command>,
+    /// Tells its supervisor that it is used, and was unavailable at this turn.
+    wakes: mpsc::Sender<u64>,
     /// Ends it.
     stop: CancellationToken,
     /// Cancelled when it has ended.
@@ -203,12 +214,16 @@ impl Servers {
         self.inner.configured.changes()
     }
 
-    /// Ends a server's connection, if it has one, and starts it afresh. False if there is no such server.
-    pub async fn restart(&self, name: &str) -> bool {
-        match self.handle(name) {
-            Some(handle) => handle.commands.send(Command::Restart).await.is_ok(),
-            None => false,
+    /// Ends a server's connection, if it has one, cuts its start short, if it is starting, and starts it afresh. Returns
+    /// at once.
+    #[must_use]
+    pub fn restart(&self, name: &str) -> RestartAsked {
+        let Some(handle) = self.handle(name) else { return RestartAsked::Unknown };
+        if let Some(why) = handle.spec.transport.never_starts() {
+            return RestartAsked::NothingToStart(why);
         }
+        handle.shared.anew.notify_one();
+        RestartAsked::Restarted
     }
 
     /// All that the operator may see, in the order of names.
@@ -332,8 +347,8 @@ impl Handle {
     }
 
     fn wake(&self, turn: u64) {
-        // A full queue holds the same command already.
-        let _told_already = self.commands.try_send(Command::Wake(turn));
+        // A full queue holds the same already.
+        let _told_already = self.wakes.try_send(turn);
     }
 
     fn still_starting(&self) -> Unavailable {

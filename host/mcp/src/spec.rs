@@ -63,6 +63,18 @@ impl TransportSpec {
         }
     }
 
+    /// Why there is no connection to start, where there never is one.
+    pub(super) fn never_starts(&self) -> Option<String> {
+        match self {
+            Self::Stdio(_) | Self::Http(_) | Self::Sse(_) => None,
+            Self::Cli(CliSpec { missing: Some(program), .. }) => Some(not_installed(program)),
+            Self::Cli(_) => {
+                Some("each of its calls starts a program of its own, and nothing of it runs between them".to_owned())
+            }
+            Self::Lacking { why, .. } => Some(format!("a value that its configuration needs is missing: {why}")),
+        }
+    }
+
     /// What makes it this server and no other: command, arguments and folder, or the address; of programs that are tools
     /// themselves and a digest of how they are run. Without values of
     /// secrets, which may be replaced; the environment and headers are left out, since they are full of them.
@@ -105,6 +117,11 @@ pub enum ProtocolChoice {
     Discover,
     /// Ask for the stateless one first, fall back to the handshake, and remember the answer.
     Auto,
+}
+
+/// What an operator reads of a program that a server's tools need.
+pub(super) fn not_installed(program: &str) -> String {
+    format!("its program {program:?} is not there: install it, and reload the configuration")
 }
 
 #[cfg(test)]

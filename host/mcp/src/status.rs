@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 
 use super::{
     LogSource, ServerLog, ServerSpec, ServersContext, ignored::IgnoredMessages, live::Live, relisting::ListingAsks,
@@ -75,6 +75,8 @@ pub(super) struct Shared {
     pub(super) ignored: Arc<IgnoredMessages>,
     pub(super) stderr: Arc<StderrRing>,
     pub(super) log: Option<Arc<dyn ServerLog>>,
+    /// That the operator wants a fresh start. However often that is said before it is heard, there is one.
+    pub(super) anew: Notify,
     /// To list again for those who ask.
     pub(super) asks: ListingAsks,
     /// Its part of the budget, for what programs of its tools print; connections have their own.
@@ -109,6 +111,7 @@ impl Shared {
             ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             log: context.log.clone(),
+            anew: Notify::new(),
             asks: ListingAsks::default(),
             share: context.budget.share(),
             facts: Mutex::default(),

@@ -2,7 +2,8 @@
 //! used next.
 //!
 //! States, published to the handles: starting (a pause first, if it ended before), ready, unavailable. From unavailable
-//! only a use or the operator leads on; a lost HTTP session alone is opened again unasked. Failure paths: it does not
+//! only a use or the operator leads on; a lost HTTP session alone is opened again unasked. An operator who wants a fresh
+//! start cuts any of them short, a start that hangs too. Failure paths: it does not
 //! start; it ends; it starts too often and is left alone for a while. Each is logged once with its detail; a guest
 //! reads the short text. Whatever happens, the connection is closed before the next one opens, and before the task
 //! ends.
@@ -33,21 +34,13 @@ const DETAIL_BYTES: usize = 2_000;
 /// Reasons for leaving out that are logged at once.
 const LOGGED_REASONS: usize = 3;
 
-/// What handles ask of a supervisor.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Command {
-    /// It is used, and was unavailable at this turn.
-    Wake(u64),
-    /// The operator wants a fresh start.
-    Restart,
-}
-
 /// The owner of one server.
 pub(super) struct Supervisor {
     pub(super) spec: ServerSpec,
     pub(super) context: Arc<ServersContext>,
     pub(super) shared: Arc<Shared>,
-    pub(super) commands: mpsc::Receiver<Command>,
+    /// Turns at which it was unavailable, and used.
+    pub(super) wakes: mpsc::Receiver<u64>,
     pub(super) stop: CancellationToken,
     pub(super) tracker: TaskTracker,
     pub(super) restarts: Restarts,
@@ -84,11 +77,7 @@ impl Supervisor {
                 Advice::Wait(left) => self.left_alone(left),
                 Advice::After(pause) => {
                     self.shared.publish(ServerState::Starting, None);
-                    if self.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
-                        return;
-                    }
-                    self.shared.facts().restarts = self.restarts.total();
-                    match self.one_life().await {
+                    match self.one_life(pause).await {
                         Over::Stopped => return,
                         Over::Restart => {
                             self.restarts = Restarts::new();
@@ -109,21 +98,30 @@ impl Supervisor {
         }
     }
 
-    /// From start to end of one connection. What is published at its end comes before it is closed, which takes time.
-    async fn one_life(&mut self) -> Over {
-        let deadline = Instant::now() + self.context.limits.servers.start_time;
-        let mut connection = match self.connect(deadline).await {
-            Ok(Some(connection)) => connection,
-            Ok(None) => return Over::Stopped,
+    /// From the pause before its start to the end of one connection. What is published at its end comes before it is
+    /// closed, which takes time; whoever waits for a start that is cut short waits for the next one.
+    async fn one_life(&mut self, pause: Duration) -> Over {
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
+        let deadline = Instant::now() + pause + self.context.limits.servers.start_time;
+        let connected = tokio::select! {
+            connected = self.connect(pause, deadline) => connected,
+            over = told(&shared, &stop) => {
+                shared.facts().pid = None;
+                return over;
+            }
+        };
+        let mut connection = match connected {
+            Ok(connection) => connection,
             Err(error) => {
-                self.shared.facts().pid = None;
+                shared.facts().pid = None;
                 self.failed(&error);
                 return Over::Failed(error);
             }
         };
         let over = self.serve(&mut connection, deadline).await;
-        self.shared.facts().pid = None;
+        shared.facts().pid = None;
         match &over {
+            Over::Restart if matches!(shared.published.borrow().state, ServerState::Starting) => {}
             Over::Stopped | Over::Restart => self.unavailable("it is being stopped; try again in a moment"),
             Over::Failed(error) => self.failed(error),
             Over::Ended(why) => self.ended(why),
@@ -133,9 +131,10 @@ impl Supervisor {
         over
     }
 
-    /// Opens a connection in time, or nothing if it was stopped meanwhile.
-    async fn connect(&mut self, deadline: Instant) -> Result<Option<Connection>, StartError> {
-        let (stop, limits) = (self.stop.clone(), &self.context.limits.servers);
+    /// Opens a connection after a pause, and in time.
+    async fn connect(&mut self, pause: Duration, deadline: Instant) -> Result<Connection, StartError> {
+        tokio::time::sleep(pause).await;
+        self.shared.facts().restarts = self.restarts.total();
         let opening = async {
             let opened = self.open().await;
             match opened {
@@ -147,12 +146,8 @@ impl Supervisor {
                 opened => opened,
             }
         };
-        let opened = tokio::select! {
-            opened = tokio::time::timeout_at(deadline, opening) => opened,
-            () = stop.cancelled() => return Ok(None),
-        };
-        match opened {
-            Err(_) => Err(StartError::Timeout(limits.start_time)),
+        match tokio::time::timeout_at(deadline, opening).await {
+            Err(_) => Err(StartError::Timeout(self.context.limits.servers.start_time)),
             Ok(Err(error)) => {
                 self.choice = self.spec.protocol;
                 Err(error)
@@ -161,7 +156,7 @@ impl Supervisor {
                 if self.spec.protocol == ProtocolChoice::Auto {
                     self.choice = found(&connection.revision);
                 }
-                Ok(Some(connection))
+                Ok(connection)
             }
         }
     }
@@ -175,12 +170,12 @@ impl Supervisor {
         let context = Arc::clone(&self.context);
         let limits = &context.limits.servers;
         let live = connection.live.clone();
-        let shared = Arc::clone(&self.shared);
+        let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
         let began = Instant::now();
         let first = tokio::select! {
             first = tokio::time::timeout_at(deadline, listing::list(&live, limits)) => first,
             why = connection.ended() => return Over::Failed(StartError::Ended(why)),
-            () = self.stop.cancelled() => return Over::Stopped,
+            over = told(&shared, &stop) => return over,
         };
         match first {
             Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
@@ -210,12 +205,11 @@ impl Supervisor {
                     relisting.set(relist(live.clone(), limits, gap, &shared.asks));
                 }
                 why = connection.ended() => return Over::Ended(why),
-                () = self.stop.cancelled() => return Over::Stopped,
+                over = told(&shared, &stop) => return over,
                 () = &mut background => {}
-                command = self.commands.recv() => match command {
-                    Some(Command::Wake(_)) => {}
-                    Some(Command::Restart) => return Over::Restart,
-                    None => return Over::Stopped,
+                // It is there already; none is to come where nobody has its handle any more.
+                wake = self.wakes.recv() => if wake.is_none() {
+                    return Over::Stopped;
                 },
             }
         }
@@ -314,21 +308,31 @@ impl Supervisor {
         self.shared.publish(ServerState::Unavailable(text.into()), None);
     }
 
-    /// Waits for the next use; nothing if it was stopped.
+    /// Waits for the next use, or for an operator who wants it; nothing if it was stopped.
     async fn until_used(&mut self) -> Option<()> {
         loop {
-            let command = tokio::select! {
-                command = self.commands.recv() => command?,
-                () = self.stop.cancelled() => return None,
+            let turn = tokio::select! {
+                turn = self.wakes.recv() => turn?,
+                over = told(&self.shared, &self.stop) => match over {
+                    Over::Restart => {
+                        self.restarts = Restarts::new();
+                        return Some(());
+                    }
+                    _ => return None,
+                },
             };
-            match command {
-                Command::Wake(turn) if turn != self.shared.published.borrow().turn => {}
-                Command::Wake(_) => return Some(()),
-                Command::Restart => {
-                    self.restarts = Restarts::new();
-                    return Some(());
-                }
+            if turn == self.shared.published.borrow().turn {
+                return Some(());
             }
         }
+    }
+}
+
+/// What whoever has a say in it wants of it, once they do: its end, or a fresh start.
+async fn told(shared: &Shared, stop: &CancellationToken) -> Over {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Over::Stopped,
+        () = shared.anew.notified() => Over::Restart,
     }
 }

@@ -1,8 +1,12 @@
 //! What an operator sees of a change, and what becomes of it once it is accepted.
 
-use std::{ffi::OsStr, fs};
+use std::{
+    ffi::OsStr,
+    fs, thread,
+    time::{Duration, Instant},
+};
 
-use footbridge_tests::{Guest, Host, Person, Ran, Running};
+use footbridge_tests::{Guest, Host, PATIENCE, Person, Ran, Running, Servers};
 use serde_json::{Value, json};
 
 use super::{Listing, calls, plain, refuses, shows, tool, with};
@@ -231,7 +235,8 @@ fn listed(host: &Host, name: &str) -> Value {
 #[test]
 fn servers_of_the_daemon_are_listed_and_restarted() {
     let listing = Listing::of(&plain());
-    let more = listing.server().misbehaving("dead", &["exits-at-start"]);
+    let programs = json!({"type": "cli", "allowedPrograms": ["cat"], "tools": [{"name": "cat", "command": "cat"}]});
+    let more = listing.server().misbehaving("dead", &["exits-at-start"]).and("programs", programs);
     let mut daemon = Host::with(&more).serves();
     let guest: Guest = daemon.opens("one", &[]);
     calls(&guest);
@@ -251,9 +256,31 @@ fn servers_of_the_daemon_are_listed_and_restarted() {
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[0], ["NAME", "KIND", "STATUS", "TOOLS", "CHANGED", "HARNESS"]);
     assert_eq!(rows[1][..5], ["dead", "stdio", "unavailable", "0", "0"]);
-    assert_eq!(rows[2][..6], ["x", "stdio", "ready", "2", "1", "serve"]);
+    assert_eq!(rows[2][..5], ["programs", "cli", "ready", "1", "0"]);
+    assert_eq!(rows[3][..6], ["x", "stdio", "ready", "2", "1", "serve"]);
     assert!(table.contains("Server \"dead\" is not available") && !table.contains('\u{1b}'), "{table}");
     servers(&daemon.host, &["restart", "y"]).fails(1, &["no server \"y\"", "servers list"]);
+    servers(&daemon.host, &["restart", "programs"]).fails(1, &["serve ", "each of its calls starts a program"]);
+}
+
+#[test]
+fn a_start_that_hangs_is_cut_short_by_a_restart() {
+    let daemon = Host::with(&Servers::none().misbehaving("x", &["never-initializes"])).serves();
+    let starting = |not: &Value| {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let x = listed(&daemon.host, "x");
+            if x["pid"].is_u64() && x["pid"] != *not {
+                assert_eq!(x["status"], "starting");
+                return x["pid"].clone();
+            }
+            assert!(Instant::now() < deadline, "{x}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let before = starting(&Value::Null);
+    assert_eq!(servers(&daemon.host, &["restart", "x"]).status, 0);
+    starting(&before);
 }
 
 #[test]

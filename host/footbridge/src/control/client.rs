@@ -2,13 +2,13 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
+    os::{fd::AsRawFd as _, unix::net::UnixStream},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use footbridge_proto::rpc;
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
@@ -101,18 +101,23 @@ impl ControlClient {
         Ok(client)
     }
 
-    fn connect_within(path: &Path, patience: Duration) -> Result<Self, ControlClientError> {
+    /// The same, with this time for each answer, and no more of it to connect: who cannot wait is kept for no longer.
+    ///
+    /// # Errors
+    /// [`ControlClientError`].
+    pub(crate) fn connect_within(path: &Path, patience: Duration) -> Result<Self, ControlClientError> {
         let io_error = |source| ControlClientError::Io { path: path.to_owned(), source };
-        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+        let stream = connect_in_time(path, patience).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 ControlClientError::NotRunning(path.to_owned())
             }
+            // So many wait there already that no more can.
+            io::ErrorKind::WouldBlock => ControlClientError::Busy { path: path.to_owned(), patience },
             _ => io_error(error),
         })?;
         // In a folder such as /tmp anybody could have been there first.
         check_listener(&stream, nix::unistd::geteuid().as_raw(), path)?;
         stream.set_read_timeout(Some(patience)).map_err(io_error)?;
-        stream.set_write_timeout(Some(patience)).map_err(io_error)?;
         let nobody = HarnessInfo {
             harness: String::new(),
             version: String::new(),
@@ -213,6 +218,16 @@ impl ControlClient {
     }
 }
 
+/// Connects, and waits at most this long where so many wait already that no more can: a harness that is stopped takes
+/// none. What is sent then has as long.
+fn connect_in_time(path: &Path, time: Duration) -> io::Result<UnixStream> {
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let stream = UnixStream::from(socket);
+    stream.set_write_timeout(Some(time))?;
+    connect(stream.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(stream)
+}
+
 fn check_listener(stream: &UnixStream, ours: u32, path: &Path) -> Result<(), ControlClientError> {
     let listener = getsockopt(stream, sockopt::PeerCredentials);
     match listener.map_err(io::Error::from) {
@@ -228,6 +243,8 @@ fn hung_up(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::socket::{Backlog, bind, listen};
+
     use super::*;
 
     #[test]
@@ -246,5 +263,19 @@ mod tests {
         let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let text = ControlClient::connect_within(&path, Duration::from_millis(50)).unwrap_err().to_string();
         assert!(text.starts_with("the harness is busy") && text.contains("within 50ms; try again"), "{text}");
+    }
+
+    #[test]
+    fn one_where_no_more_can_wait_keeps_nobody_for_longer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).unwrap();
+        bind(listener.as_raw_fd(), &UnixAddr::new(&path).unwrap()).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        let time = Duration::from_millis(50);
+        let waiting: Vec<_> = std::iter::from_fn(|| connect_in_time(&path, time).ok()).collect();
+        assert!((1..10).contains(&waiting.len()), "{}", waiting.len());
+        let text = ControlClient::connect_within(&path, time).unwrap_err().to_string();
+        assert!(text.starts_with("the harness is busy") && text.contains("within 50ms"), "{text}");
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A connection is checked the moment it is accepted, then read line by line: one request, one answer, and before that
 //! notices of what it waits for, where whoever asks hears them. At most
-//! `MAX_REQUESTS` are carried out at a time, others wait; a connection that asks for nothing keeps nobody out. Of more
-//! than `MAX_CONNECTIONS` the longest idle one gives way to the new one; where none is idle, the new one is cut off.
-//! Nothing of a request is logged.
+//! `MAX_REQUESTS` are carried out at a time, others wait, but for who asks only who is here; a connection that asks for
+//! nothing keeps nobody out. Of more than `MAX_CONNECTIONS` the longest idle one gives way to the new one; where none is
+//! idle, the new one is cut off. Nothing of a request is logged.
 
 use std::{
     io::{self, Write as _},
@@ -22,7 +22,7 @@ use serde_json::{json, value::RawValue};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::UnixStream,
-    sync::{Semaphore, mpsc},
+    sync::{Semaphore, SemaphorePermit, mpsc},
     task::JoinSet,
     time::timeout,
 };
@@ -182,6 +182,16 @@ struct Room {
     shutdown: CancellationToken,
 }
 
+impl Room {
+    /// A place for what is asked for, once there is one, if it takes one.
+    async fn place_for(&self, asked: &Result<ControlRequest, Refusal>) -> Option<SemaphorePermit<'_>> {
+        match asked {
+            Ok(request) if request.takes_a_place() => self.places.acquire().await.ok(),
+            _ => None,
+        }
+    }
+}
+
 /// How long a connection that has to give way may take.
 const GIVE_WAY: Duration = Duration::from_millis(100);
 
@@ -225,11 +235,11 @@ async fn converse(
         if !line.ends_with(b"\n") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a request was cut short or too long"));
         }
+        let (id, asked) = read(&line)?;
         let _place = tokio::select! {
-            place = room.places.acquire() => place,
+            place = room.place_for(&asked) => place,
             () = room.shutdown.cancelled() => return Ok(()),
         };
-        let (id, asked) = read(&line)?;
         let ends_with_its_asker = asked.as_ref().is_ok_and(ControlRequest::ends_with_its_asker);
         let (notices, mut noticed) = mpsc::channel(NOTICES);
         let carried_out = async {

@@ -6,7 +6,7 @@ use super::{
 };
 use footbridge_calls::{pins::Pins, record::Audit};
 use footbridge_core::digest::Digest;
-use footbridge_mcp::{ServerReport, ServerState, Servers};
+use footbridge_mcp::{RestartAsked, ServerReport, ServerState, Servers};
 
 /// What of a harness commands may look at and restart.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub(crate) async fn handle(
 ) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
     Ok(match request {
         ControlRequest::ListServers(_) => sent(overseen.list().await),
-        ControlRequest::RestartServer(asked) => overseen.restart(asked.name).await.and_then(sent),
+        ControlRequest::RestartServer(asked) => overseen.restart(asked.name).and_then(sent),
         ControlRequest::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
         other => return Err(Box::new(other)),
     })
@@ -73,17 +73,22 @@ impl Overseen {
         }
     }
 
-    async fn restart(&self, name: String) -> Result<Restarted, Refusal> {
-        let restarted = match &self.servers {
-            Some(servers) => servers.restart(&name).await,
-            None => false,
-        };
-        if restarted {
-            tracing::info!(server = name, "an MCP server is restarted by a command");
-            return Ok(Restarted { name });
+    fn restart(&self, name: String) -> Result<Restarted, Refusal> {
+        let asked = self.servers.as_ref().map_or(RestartAsked::Unknown, |servers| servers.restart(&name));
+        match asked {
+            RestartAsked::Restarted => {
+                tracing::info!(server = name, "an MCP server is restarted by a command");
+                Ok(Restarted { name })
+            }
+            RestartAsked::NothingToStart(why) => {
+                Err(Refusal::new(RefusalKind::Failed, format!("there is nothing of {name:?} to start afresh: {why}")))
+            }
+            RestartAsked::Unknown => {
+                let message =
+                    format!("there is no server {name:?}: \"footbridge servers list\" shows those that there are");
+                Err(Refusal::new(RefusalKind::NotFound, message))
+            }
         }
-        let message = format!("there is no server {name:?}: \"footbridge servers list\" shows those that there are");
-        Err(Refusal::new(RefusalKind::NotFound, message))
     }
 
     /// Records what was accepted, if it is what the store says now.

@@ -226,6 +226,24 @@ async fn beyond_a_number_of_requests_more_wait_and_then_are_cut_off() {
 }
 
 #[tokio::test]
+async fn who_is_here_is_said_however_many_requests_are_carried_out() {
+    let world = World::start();
+    let (path, mut begun) = (world.path.clone(), world.fake.begun.subscribe());
+    let busy = move || {
+        let mut busy = silent(&path, 17);
+        busy.iter_mut().for_each(|stream| stream.write_all(REVOKE.as_bytes()).unwrap());
+        busy
+    };
+    let _busy = spawn_blocking(busy).await.unwrap();
+    begun.wait_for(|begun| *begun == 16).await.unwrap();
+    let path = world.path.clone();
+    let client = spawn_blocking(move || ControlClient::connect(&path)).await.unwrap();
+    assert_eq!(client.unwrap().harness.version, "9");
+    assert_eq!(*begun.borrow(), 16, "all of them are still carried out, and one waits");
+    world.fake.ends.add_permits(17);
+}
+
+#[tokio::test]
 async fn what_is_never_carried_out_ends_with_the_harness() {
     let world = World::start();
     let (path, mut begun) = (world.path.clone(), world.fake.begun.subscribe());

@@ -177,6 +177,13 @@ impl fmt::Display for ReloadFailed {
 }
 
 impl ControlRequest {
+    /// Whether it waits where many are carried out already. Who is here is always said at once: nothing is held or asked
+    /// for that, and a service manager's watchdog lives on it.
+    #[must_use]
+    pub(crate) fn takes_a_place(&self) -> bool {
+        !matches!(self, Self::Hello(_))
+    }
+
     /// Whether it is given up when whoever asks leaves. What is half done otherwise is done to its end.
     #[must_use]
     pub(crate) fn ends_with_its_asker(&self) -> bool {

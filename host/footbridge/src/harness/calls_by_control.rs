@@ -85,7 +85,9 @@ async fn call(
 async fn list(calls: &OperatorCalls, asked: &ListTools) -> Result<Vec<ListedServer>, Refusal> {
     let none = || no_session(&asked.session);
     let name: SessionName = asked.session.parse().map_err(|_| none())?;
-    calls.seen_by(&name).ok_or_else(none)?.tools(asked).await
+    let seen = calls.seen_by(&name).ok_or_else(none)?;
+    let _place = calls.place().map_err(|busy| Refusal::new(RefusalKind::Taken, busy.to_string()))?;
+    seen.tools(asked).await
 }
 
 /// That this harness has no such session; another one may.
@@ -96,4 +98,33 @@ fn no_session(name: &str) -> Refusal {
 fn held(event: ApprovalEvent) -> CallHeld {
     let ApprovalEvent { id, state, expires_at, summary, .. } = event;
     CallHeld { id, state: state.to_owned(), expires_at, summary }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::harness::Harness;
+    use footbridge_audit::VolatileJournal;
+    use footbridge_calls::{provider::InProcess, session::SessionSpec};
+    use footbridge_core::{gate::Policy, limits::Limits, random::new_token};
+
+    #[tokio::test]
+    async fn lists_have_the_places_of_calls_and_no_more() {
+        let tools = InProcess::new("x").build().unwrap();
+        let harness = Harness::over(Arc::new(tools), Limits::default(), &[], VolatileJournal::new(), None).unwrap();
+        let spec = SessionSpec::new("one".parse().unwrap(), &new_token().unwrap(), Policy::open());
+        harness.open(spec, Vec::new()).unwrap();
+        let calls = harness.operator_calls();
+        let asked = ListTools { session: "one".to_owned(), server: None, refresh: false };
+        let mut taken: Vec<_> = std::iter::from_fn(|| calls.place().ok()).collect();
+        let refused = list(&calls, &asked).await.unwrap_err();
+        assert!(refused.kind == RefusalKind::Taken && refused.message.contains("try again"), "{refused}");
+        drop(taken.pop());
+        assert_eq!(list(&calls, &asked).await.unwrap().len(), 1);
+        drop(taken);
+        drop(calls);
+        harness.stop().await;
+    }
 }

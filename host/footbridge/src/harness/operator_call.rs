@@ -33,13 +33,13 @@ use footbridge_core::{
 };
 use footbridge_edge::Connections;
 use footbridge_mcp::Servers;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 
 /// Names that are tried before it is given up: guests' sessions may have some of them.
 const TRIES: usize = 100;
 
-/// Places for calls of operators who come in elsewhere.
+/// Places for calls and lists of operators who come in elsewhere.
 pub(super) fn operator_places() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(CALLS_BY_CONTROL))
 }
@@ -68,8 +68,8 @@ pub enum NotCalled {
     /// The arguments cannot be read.
     #[error("the arguments are no JSON: {0}")]
     Arguments(String),
-    /// So many are carried out already.
-    #[error("{CALLS_BY_CONTROL} calls of operators run already: try again once one has ended")]
+    /// So many are carried out already, or lists looked at.
+    #[error("{CALLS_BY_CONTROL} calls and lists of operators run already: try again once one has ended")]
     Busy,
     /// It has no session.
     #[error("the call has no session: {0}")]
@@ -82,7 +82,8 @@ pub enum NotCalled {
     OutOfTime(Failure),
 }
 
-/// Most calls by way of the control socket at a time: each may last, and other commands need their places.
+/// Most calls, and lists of what can be called, by way of the control socket at a time: each may last, since it waits for
+/// its server, and other commands need their places.
 const CALLS_BY_CONTROL: usize = 8;
 
 /// What carries out the calls of operators, apart from the harness: it goes to whoever lets them in. Clones share it.
@@ -160,11 +161,22 @@ impl OperatorCalls {
         watcher: Watcher,
     ) -> Option<Result<RawResult, NotCalled>> {
         let open = self.sessions.find(session)?;
-        let Ok(_place) = self.places.try_acquire() else { return Some(Err(NotCalled::Busy)) };
+        let _place = match self.place() {
+            Ok(place) => place,
+            Err(busy) => return Some(Err(busy)),
+        };
         let (rules, spec) = (open.session().rules(), open.session().spec().clone());
         let called_as = CalledAs { policy: Arc::clone(rules.policy()), labels: spec.labels, limits: spec.limits };
         drop(open);
         Some(self.call(operator, call, called_as, watcher).await)
+    }
+
+    /// A place for a call or a list.
+    ///
+    /// # Errors
+    /// [`NotCalled::Busy`].
+    pub(super) fn place(&self) -> Result<SemaphorePermit<'_>, NotCalled> {
+        self.places.try_acquire().map_err(|_| NotCalled::Busy)
     }
 
     /// What an open session sees. None where there is no such session.

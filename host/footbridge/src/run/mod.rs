@@ -151,11 +151,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
     let mut files = GuestFiles::of(&run, folders)?;
-    let tools = match choice {
-        Choice::None => Tools::Link(&guest.tool_cli),
-        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
-    };
-    let folder = RunFolder::create(&folders.runtime, tools)?;
+    let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     tell_agent(&mut run, &endpoint)?;
@@ -177,25 +173,27 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     rest.answer(Arc::new(RunHandler::new(&harness, others)));
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking, unaskable));
     let person = person.then(|| Person::new(harness.approvals(), others));
-    let token = new_token()?;
-    let spec = SessionSpec {
-        labels: run.labels,
-        limits,
-        services: run.services,
-        ..SessionSpec::new(session_name(), &token, run.policy)
-    };
-    harness.open(spec, vec![listener])?;
-    let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
-    let (env, command, nesting) = (&run.env, &run.command, run.nesting);
-    let (services, start) = (&services[..], &files.start);
-    let (choice, folder, token) = (&choice, &folder, &token);
-    let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
-    let noted = folder.note_writes(files.writes()).map_err(anyhow::Error::from);
-    let ended = match noted.and_then(|()| plan.prepare(&endpoint, &guest, &shown)) {
-        Ok(prepared) => supervise::supervise(prepared, local, person).await,
-        Err(error) => Err(error),
-    };
-    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (choice, &ended) {
+    // Whatever fails from here on, what was started ends in order.
+    let ended = async {
+        let token = new_token()?;
+        let spec = SessionSpec {
+            labels: run.labels,
+            limits,
+            services: run.services,
+            ..SessionSpec::new(session_name(), &token, run.policy)
+        };
+        harness.open(spec, vec![listener])?;
+        let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
+        let (env, command, nesting) = (&run.env, &run.command, run.nesting);
+        let (services, start) = (&services[..], &files.start);
+        let (choice, folder, token) = (&choice, &folder, &token);
+        let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
+        folder.note_writes(files.writes())?;
+        let prepared = plan.prepare(&endpoint, &guest, &shown)?;
+        supervise::supervise(prepared, local, person).await
+    }
+    .await;
+    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
         engine.explain_failure();
     }
     drop(logged);
@@ -203,6 +201,14 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     folder.forget_writes();
     rest.end(harness.stop()).await;
     ended
+}
+
+/// How the command comes by `tool-cli`.
+fn tools<'a>(choice: &Choice, guest: &'a GuestBinaries) -> Tools<'a> {
+    match choice {
+        Choice::None => Tools::Link(&guest.tool_cli),
+        Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
+    }
 }
 
 /// Has the agent of the command know of the bridge, whose port is the relay's where this is no port.

@@ -7,7 +7,11 @@
 //! is gone.
 //!
 //! Failure paths: a session that cannot be stored is not created. One that cannot be taken out of the store is ended
-//! all the same, stays in the list as closed, and whoever revoked it is told.
+//! all the same, stays in the list as closed, and whoever revoked it is told; so is whoever asked for one that was stored
+//! and could not be opened.
+
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -193,7 +197,7 @@ impl Sessions {
         }
         let placed = wanted.place(asked, |name| folder::make(&self.0.runtime, name));
         let made = match placed {
-            Ok(()) => self.make(&wanted).await,
+            Ok(()) => self.make(all, &wanted).await,
             Err(refusal) => Err(refusal),
         };
         match made {
@@ -211,8 +215,8 @@ impl Sessions {
         }
     }
 
-    /// Binds, stores, opens. What was bound is closed again where a step fails.
-    async fn make(&self, wanted: &AskedSession) -> Result<(Token, Kept), Refusal> {
+    /// Binds, stores, opens. What was done is undone where a step fails.
+    async fn make(&self, all: &mut AllKept, wanted: &AskedSession) -> Result<(Token, Kept), Refusal> {
         let failed = |error: &dyn std::fmt::Display| Refusal::new(RefusalKind::Failed, error.to_string());
         let mut listens = Vec::new();
         let mut bound = Vec::new();
@@ -247,13 +251,23 @@ impl Sessions {
         let put = self.put_token(&stored, &token).map_err(|error| failed(&error));
         match put.and_then(|()| self.0.harness.open(spec, bound).map_err(|error| failed(&error))) {
             Ok(life) => Ok((token, Kept::new(stored, Some(life)))),
-            Err(refusal) => {
-                // The store has what nobody can use; if it cannot be taken out either, it shows in the list after a
-                // restart.
-                let _ = self.0.store.remove_session(&wanted.name).await;
-                Err(refusal)
-            }
+            Err(refusal) => Err(self.unmake(all, stored, refusal).await),
         }
+    }
+
+    /// Takes a session out of the store that could not be opened, and gives why. Where that fails, too, it is in the list
+    /// as closed, so that it can be revoked.
+    async fn unmake(&self, all: &mut AllKept, stored: StoredSession, refusal: Refusal) -> Refusal {
+        let name = stored.name.clone();
+        let Err(error) = self.0.store.remove_session(&name).await else { return refusal };
+        tracing::error!(session = %name, why = %refusal, %error, "a session that could not be made is still in the store");
+        let closed = Some(format!("it could not be made ({refusal}), but is still in the store"));
+        all.insert(name.clone(), Kept { closed, ..Kept::new(stored, None) });
+        let message = format!(
+            "{refusal}. Session {name} is still in the store, since {error}; then \"footbridge session revoke {name}\" \
+             takes it out"
+        );
+        Refusal::new(refusal.kind, message)
     }
 
     /// Refuses services that there are none of.

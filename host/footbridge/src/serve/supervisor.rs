@@ -36,18 +36,25 @@ pub(super) fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled().filter(|interval| !interval.is_zero())
 }
 
-/// Says that the daemon works, twice in each interval, as often as `look` finds that it does. Never ends.
+/// Says that the daemon works, twice in each interval, as often as `look` finds that it does. Where it does not, it may
+/// soon: it is looked at again while there is time. Never ends.
 pub(super) async fn tell_that_it_works<F: Future<Output = Result<(), String>>>(
     interval: Duration,
     look: impl Fn() -> F,
     tell: impl Fn(&str),
 ) {
     loop {
-        match look().await {
-            Ok(()) => tell(WORKS),
-            Err(why) => tracing::error!(%why, "the service manager is not told that the daemon works, for it does not"),
-        }
-        tokio::time::sleep(interval / 2).await;
+        let pause = match look().await {
+            Ok(()) => {
+                tell(WORKS);
+                interval / 2
+            }
+            Err(why) => {
+                tracing::error!(%why, "the service manager is not told that the daemon works, for it does not");
+                interval / 10
+            }
+        };
+        tokio::time::sleep(pause).await;
     }
 }
 
@@ -62,7 +69,9 @@ fn send(socket: &OsStr, state: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
+
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -87,26 +96,36 @@ mod tests {
         assert!(send(OsStr::new("relative"), READY).is_err());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_watchdog_hears_of_work_and_of_nothing_else() {
-        let (looks, told) = (Cell::new(0), Cell::new(0));
+    /// The seconds at which a watchdog of 30 s is told, where each look takes so many seconds and ends so.
+    async fn told(looks: &[(u64, bool)]) -> Vec<u64> {
+        let (began, looked, told) = (Instant::now(), Cell::new(0), RefCell::new(Vec::new()));
         let look = || {
-            looks.set(looks.get() + 1);
-            let look = looks.get();
+            let look = looks.get(looked.replace(looked.get() + 1)).copied();
             async move {
-                match look {
-                    3 => Err("it does not".to_owned()),
-                    5 => std::future::pending().await,
-                    _ => Ok(()),
-                }
+                let Some((takes, works)) = look else { return std::future::pending().await };
+                tokio::time::sleep(Duration::from_secs(takes)).await;
+                if works { Ok(()) } else { Err("it does not".to_owned()) }
             }
         };
         let tell = |said: &str| {
             assert_eq!(said, "WATCHDOG=1");
-            told.set(told.get() + 1);
+            told.borrow_mut().push(began.elapsed().as_secs());
         };
-        let pings = tell_that_it_works(Duration::from_secs(10), look, tell);
-        assert!(tokio::time::timeout(Duration::from_secs(19), pings).await.is_err());
-        assert_eq!((looks.get(), told.get()), (4, 3), "twice in each interval, and not where something is wrong");
+        let pings = tell_that_it_works(Duration::from_secs(30), look, tell);
+        assert!(tokio::time::timeout(Duration::from_secs(600), pings).await.is_err());
+        told.into_inner()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watchdog_hears_of_work_and_of_nothing_else() {
+        assert_eq!(told(&[(0, true), (1, true), (0, true)]).await, [0, 16, 31], "twice in each interval");
+        assert_eq!(told(&[(0, false), (0, false)]).await, [0; 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_look_that_fails_is_made_again_in_time() {
+        // A command has five seconds to be answered.
+        assert_eq!(told(&[(0, true), (5, false), (0, true), (0, true)]).await, [0, 23, 38]);
+        assert_eq!(told(&[(0, true), (0, false), (0, false), (5, true)]).await, [0, 26]);
     }
 }

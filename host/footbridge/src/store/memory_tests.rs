@@ -20,11 +20,13 @@ use footbridge_core::{digest::Digest, limits::Limits, names::SessionName};
 
 /// The store. Clones share it.
 #[derive(Debug, Clone, Default)]
-struct InMemory(Arc<Mutex<Tables>>);
+pub(crate) struct InMemory(Arc<Mutex<Tables>>);
 
 #[derive(Debug, Default)]
 struct Tables {
     sessions: Vec<StoredSession>,
+    /// Whether somebody else is writing when one is to be removed.
+    removes_no_session: bool,
     pins: Vec<StoredPin>,
     pins_revision: i64,
     heads: Vec<SignedHead>,
@@ -33,6 +35,11 @@ struct Tables {
 impl InMemory {
     fn tables(&self) -> MutexGuard<'_, Tables> {
         self.0.lock().unwrap()
+    }
+
+    /// From now on, whether removing a session fails.
+    pub(crate) fn removes_no_session(&self, fails: bool) {
+        self.tables().removes_no_session = fails;
     }
 
     /// Does this at once.
@@ -101,6 +108,10 @@ impl SessionStore for InMemory {
     }
 
     fn remove_session<'a>(&'a self, name: &'a SessionName) -> BoxFuture<'a, Result<bool, StoreError>> {
+        if self.tables().removes_no_session {
+            let locked = StoreError { place: "in memory".to_owned(), problem: Problem::Locked };
+            return async { Err(locked) }.boxed();
+        }
         self.now(|tables| {
             let before = tables.sessions.len();
             tables.sessions.retain(|session| session.name != *name);

@@ -10,7 +10,7 @@ mod error;
 mod heads;
 mod kind;
 #[cfg(test)]
-mod memory_tests;
+pub(crate) mod memory_tests;
 mod pins;
 mod sessions;
 pub mod sqlite;

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     NoAnswer, NotSent, Outcome, Outgoing, OutgoingRequest, RawResult, ServerState, ServersContext,
     message_buffer::{Awaited, Beyond, BufferedMessage, Dropped, MessageBuffer, Room},
+    spec::not_installed,
     status::Shared,
     stderr::{StderrRing, drain},
     wrapped::{Arguments, CliSpec, CliTool},
@@ -47,7 +48,7 @@ const MAX_REASONS: usize = 20;
 /// What there is of a server whose tools are programs.
 pub(super) fn state(cli: &CliSpec, context: &ServersContext, shared: &Shared) -> ServerState {
     if let Some(program) = &cli.missing {
-        let detail = format!("its program {program:?} is not there: install it, and reload the configuration");
+        let detail = not_installed(program);
         tracing::warn!(server = %shared.name, %detail, "trouble with the programs of a server");
         shared.facts().last_error = Some(detail);
         let why = "a program of its tools is not installed; ask the operator";

@@ -1,8 +1,11 @@
 //! Listings, changes of them, closing, and what is left behind.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::*;
+use crate::wrapped::CliSpec;
 
 fn names(catalogue: &Arc<Offered>) -> Vec<&str> {
     catalogue.entries().tools().map(|tool| tool.name()).collect()
@@ -131,11 +134,100 @@ async fn the_operator_can_restart_a_server() {
     let servers = Stage::of("ok").ready().await;
     let before = report(&servers).pid.unwrap();
     let turn = turn(&servers);
-    assert!(servers.restart("x").await && !servers.restart("nobody").await);
+    assert_eq!(servers.restart("nobody"), RestartAsked::Unknown);
+    assert_eq!(servers.restart("x"), RestartAsked::Restarted);
     ready_again(&servers, turn).await;
     let after = report(&servers).pid.unwrap();
     assert!(before != after && !runs(before));
     servers.shutdown().await;
+}
+
+/// Waits until a program is there that is not this one.
+async fn another_program(servers: &Servers, before: Option<u32>) -> u32 {
+    let other = async {
+        loop {
+            match report(servers).pid.filter(|pid| Some(*pid) != before) {
+                Some(pid) => return pid,
+                None => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    };
+    tokio::time::timeout(LONG, other).await.unwrap()
+}
+
+/// Waits until a program is gone.
+async fn gone(pid: u32) {
+    let gone = async {
+        while runs(pid) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, gone).await.unwrap();
+}
+
+/// Has `x`, whose start hangs once its record shows this, start afresh; it is starting all the while.
+async fn starts_afresh(spec: ServerSpec, record: &Path, hangs_at: &str) {
+    let spec = with_env(spec, "MISBEHAVING_RECORD", record.to_str().unwrap());
+    let servers = Stage::with(spec).limit(|limits| limits.servers.start_time = LONG * 10).start();
+    let first = another_program(&servers, None).await;
+    while !std::fs::read_to_string(record).unwrap_or_default().contains(hangs_at) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(servers.restart("x"), RestartAsked::Restarted);
+    another_program(&servers, Some(first)).await;
+    gone(first).await;
+    let published = servers.handle("x").unwrap().shared.published.borrow().clone();
+    assert!(matches!(published.state, ServerState::Starting), "{hangs_at}");
+    assert_eq!(published.turn, 2, "nobody who waits for it was told that it is not there");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_restart_cuts_a_start_short_that_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (record, pipe) = (folder.path().join("record"), folder.path().join("pipe"));
+    starts_afresh(stdio("x", &["never-initializes"]), &record, "initialize").await;
+    std::fs::remove_file(&record).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let lists = stdio("x", &["listing-of-a-file", pipe.to_str().unwrap()]);
+    starts_afresh(lists, &record, "tools/list").await;
+}
+
+#[tokio::test]
+async fn a_restart_cuts_the_pause_before_a_start_short_and_closes_the_breaker() {
+    let servers = Stage::of("exits-at-start")
+        .limit(|limits| {
+            limits.servers.first_pause = LONG * 10;
+            limits.servers.restarts = 1;
+        })
+        .start();
+    unavailable(&servers).await;
+    let asked = servers.ready("x", LONG);
+    let restarted = async {
+        let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+        published.wait_for(|now| matches!(now.state, ServerState::Starting)).await.unwrap();
+        assert_eq!(servers.restart("x"), RestartAsked::Restarted);
+    };
+    let (ended, ()) = tokio::join!(asked, restarted);
+    assert!(ended.unwrap().unwrap_err().to_string().contains("it ended while starting"));
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_has_no_start_says_so_when_it_is_asked_for() {
+    let lacking = TransportSpec::Lacking { kind: "stdio", why: "the variable KEY is not set".to_owned() };
+    let cli =
+        |missing: Option<&str>| TransportSpec::Cli(CliSpec { tools: Vec::new(), missing: missing.map(str::to_owned) });
+    for (transport, why) in [
+        (lacking, "a value that its configuration needs is missing: the variable KEY is not set"),
+        (cli(None), "each of its calls starts a program of its own"),
+        (cli(Some("nowhere")), "\"nowhere\" is not there: install it"),
+    ] {
+        let servers = Stage::with(ServerSpec { transport, ..stdio("x", &[]) }).start();
+        let RestartAsked::NothingToStart(said) = servers.restart("x") else { panic!("{why}") };
+        assert!(said.contains(why), "{said}");
+        servers.shutdown().await;
+    }
 }
 
 #[tokio::test]
@@ -161,7 +253,7 @@ async fn auto_falls_back_to_the_handshake_and_remembers_it() {
     let servers = Stage::with(spec).ready().await;
     assert_eq!(report(&servers).revision.as_deref(), Some("2025-11-25"));
     let turn = turn(&servers);
-    assert!(servers.restart("x").await);
+    assert_eq!(servers.restart("x"), RestartAsked::Restarted);
     ready_again(&servers, turn).await;
     let seen = std::fs::read_to_string(&record).unwrap();
     assert_eq!((seen.matches("server/discover").count(), seen.matches("initialize ").count()), (1, 2), "{seen}");

@@ -234,7 +234,7 @@ pub(super) fn connect_or(
 
 /// All harnesses of this user that run and answer; those that do not are said.
 pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<ControlClient>> {
-    let Connected { clients, silent } = connected(&control::all(runtime)?);
+    let Connected { clients, silent } = connected(&control::all(runtime)?, ControlClient::connect);
     for (_, error) in silent {
         report::error(&anyhow::Error::new(error));
     }
@@ -251,10 +251,13 @@ struct Connected {
 
 /// Those of these harnesses that answer, and those that run and do not. They are asked at once: one that hangs holds up
 /// no other.
-fn connected(paths: &[PathBuf]) -> Connected {
+fn connected(
+    paths: &[PathBuf],
+    connect: impl Fn(&Path) -> Result<ControlClient, ControlClientError> + Sync,
+) -> Connected {
     let Connected { mut clients, mut silent } = Connected::default();
     let found = thread::scope(|scope| {
-        let connecting: Vec<_> = paths.iter().map(|path| scope.spawn(|| ControlClient::connect(path))).collect();
+        let connecting: Vec<_> = paths.iter().map(|path| scope.spawn(|| connect(path))).collect();
         connecting.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
     for (path, found) in paths.iter().zip(found) {

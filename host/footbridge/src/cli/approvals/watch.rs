@@ -1,7 +1,9 @@
 //! `footbridge approvals watch`: asks on a terminal of its own about what waits at any harness of this user.
 //!
 //! The harnesses are asked a few times a second, so that those which start later are seen too. For that this process
-//! stays visible to others of the same user, who could run `approvals allow` just as well; it holds no secret.
+//! stays visible to others of the same user, who could run `approvals allow` just as well; it holds no secret. They are
+//! asked side by side and have little time, since keys and signals wait meanwhile: one that does not answer, as where it is
+//! stopped by Ctrl-Z, is left alone for a while.
 //!
 //! What is shown and what keys mean is [`prompt`](crate::approvers::prompt)'s. The terminal is restored on every way out but `kill -9`.
 
@@ -34,6 +36,9 @@ use terminal::{Event, Terminal};
 /// How often the harnesses are asked.
 const EVERY: Duration = Duration::from_millis(300);
 
+/// How long each answer of theirs may take. Nothing that is asked here takes them any.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// When one that did not answer is asked again.
 const TRIED_AGAIN: Duration = Duration::from_secs(30);
 
@@ -61,30 +66,47 @@ impl<'a> Harnesses<'a> {
         self.silent.retain(|path, _| paths.contains(path));
         let is_silent = |path: &PathBuf| self.silent.get(path).is_some_and(|at| at.elapsed() < TRIED_AGAIN);
         paths.retain(|path| !self.clients.contains_key(path) && !is_silent(path));
-        let Connected { clients, silent } = connected(&paths);
-        self.clients.extend(clients);
-        let new = silent.into_iter().filter_map(|(path, error)| {
-            let known = self.silent.insert(path, Instant::now());
-            known.is_none().then_some(error)
-        });
-        Ok(new.collect())
+        let Connected { clients, silent } = connected(&paths, |path| ControlClient::connect_within(path, PATIENCE));
+        for (path, client) in clients {
+            self.silent.remove(&path);
+            self.clients.insert(path, client);
+        }
+        Ok(silent.into_iter().filter_map(|(path, error)| self.fell_silent(path, error)).collect())
+    }
+
+    /// One does not answer; gives why, where that is new.
+    fn fell_silent(&mut self, path: PathBuf, error: ControlClientError) -> Option<ControlClientError> {
+        self.clients.remove(&path);
+        self.silent.insert(path, Instant::now()).is_none().then_some(error)
     }
 
     /// What waits for an answer from here, the oldest first, and why those that are new do not answer. A harness that
     /// ended, or does not answer, has nothing.
     fn pending(&mut self) -> anyhow::Result<(Vec<ApprovalInfo>, Vec<ControlClientError>)> {
-        let silent = self.connect()?;
+        let mut silent = self.connect()?;
         let mut found = Vec::new();
-        self.clients.retain(|_, client| match client.call(&ListApprovals {}) {
-            Ok(theirs) => {
-                let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
-                found.extend(theirs.into_iter().filter(is_ours));
-                true
+        for (path, answer) in self.lists() {
+            match answer {
+                Ok(theirs) => {
+                    let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
+                    found.extend(theirs.into_iter().filter(is_ours));
+                }
+                Err(error @ ControlClientError::Busy { .. }) => silent.extend(self.fell_silent(path, error)),
+                Err(_) => drop(self.clients.remove(&path)),
             }
-            Err(_) => false,
-        });
+        }
         found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
         Ok((found, silent))
+    }
+
+    /// What each of them has, asked side by side.
+    fn lists(&mut self) -> Vec<(PathBuf, Result<Vec<ApprovalInfo>, ControlClientError>)> {
+        thread::scope(|scope| {
+            let clients = self.clients.iter_mut();
+            let asking: Vec<_> =
+                clients.map(|(path, client)| (path, scope.spawn(|| client.call(&ListApprovals {})))).collect();
+            asking.into_iter().filter_map(|(path, asked)| Some((path.clone(), asked.join().ok()?))).collect()
+        })
     }
 
     fn ask<M: control::wire::Method>(&mut self, request: &M) -> anyhow::Result<M::Answer> {
@@ -178,5 +200,51 @@ impl TakesAnswers for Watch<'_> {
         // What is shown now may lack its arguments.
         self.asked = None;
         self.terminal.forget_keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        io::{BufRead as _, BufReader, Write as _},
+        os::unix::net::UnixListener,
+    };
+
+    use super::*;
+    use crate::control::wire::HarnessInfo;
+
+    /// A harness that says who it is, and nothing else.
+    fn says_hello_alone(runtime: &Path, name: &str) {
+        fs::create_dir(runtime.join(name)).unwrap();
+        let listener = UnixListener::bind(control::in_folder(&runtime.join(name))).unwrap();
+        thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut line = String::new();
+                BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+                let hello = serde_json::to_string(&HarnessInfo::this("run")).unwrap();
+                writeln!(stream, "{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{hello}}}").unwrap();
+                kept.push(stream);
+            }
+        });
+    }
+
+    #[test]
+    fn harnesses_that_do_not_answer_are_waited_for_briefly_and_at_once_and_then_left_alone() {
+        let runtime = tempfile::tempdir().unwrap();
+        for number in 0..8 {
+            says_hello_alone(runtime.path(), &format!("run-{number}"));
+        }
+        let mut harnesses = Harnesses::of(runtime.path()).unwrap();
+        assert_eq!(harnesses.clients.len(), 8);
+        let began = Instant::now();
+        let (pending, silent) = harnesses.pending().unwrap();
+        assert!(began.elapsed() < PATIENCE * 6, "{:?}", began.elapsed());
+        assert_eq!((pending.len(), silent.len(), harnesses.silent.len()), (0, 8, 8));
+        assert!(silent[0].to_string().contains("gave no answer within 1s"), "{}", silent[0]);
+        let (_, silent) = harnesses.pending().unwrap();
+        assert!(silent.is_empty() && harnesses.clients.is_empty(), "they are asked later");
     }
 }

@@ -37,7 +37,8 @@ pub(super) enum ServersCommand {
     },
     /// Show what a server wrote to its standard error, and what became of it
     Logs(logs::LogsArgs),
-    /// End a server and start it afresh, in all harnesses that have it; calls that run on it end
+    /// End a server and start it afresh, in all harnesses that have it; calls that run on it end, and so does a start
+    /// that hangs
     Restart {
         /// The server's name
         name: String,
@@ -166,22 +167,29 @@ fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
     Ok(report::out(&if json { json_lines(&found)? } else { show::servers(&found) })?)
 }
 
+/// Has each harness that has it start a server afresh. One that does not keeps none of the others from being asked.
 fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
-    let (mut restarted, mut unknown) = (0, None);
+    let (mut is_known, mut unknown, mut failed) = (false, None, None);
     for client in &mut connect_or(runtime, NoHarness)? {
         match client.call(&RestartServer { name: name.to_owned() }) {
             Ok(_) => {
-                restarted += 1;
+                is_known = true;
                 report::note(&format!("{name} is started afresh by {}", harness_of(client)));
             }
             Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
-                unknown = Some(refusal)
+                unknown = Some(refusal);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                let error = anyhow::Error::new(error).context(harness_of(client));
+                if let Some(before) = failed.replace(error) {
+                    report::error(&before);
+                }
+            }
         }
     }
-    match unknown {
-        Some(refusal) if restarted == 0 => Err(refusal.into()),
+    match (failed, unknown) {
+        (Some(error), _) => Err(error),
+        (None, Some(refusal)) if !is_known => Err(refusal.into()),
         _ => Ok(()),
     }
 }

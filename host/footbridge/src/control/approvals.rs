@@ -2,41 +2,39 @@
 
 use super::{
     server::{ControlPeer, sent},
-    wire::{AllowApproval, Answered, By, ControlRequest, Refusal, RefusalKind},
+    wire::{AllowApproval, Answered, ApprovalRequest, By, ListApprovals, Refusal, RefusalKind},
 };
 use footbridge_calls::approval::ApprovalInfo;
 use footbridge_calls::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
 
-/// Carries a request out, if it is about approvals; gives it back otherwise. `is_answered_here` says whether it takes
-/// answers.
+/// Carries a request out. `is_answered_here` says whether the harness takes answers.
 pub(crate) fn handle(
     approvals: &Approvals,
     is_answered_here: bool,
-    request: ControlRequest,
+    request: ApprovalRequest,
     peer: ControlPeer,
-) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
-    Ok(match request {
-        ControlRequest::ListApprovals(_) => {
+) -> Result<serde_json::Value, Refusal> {
+    match request {
+        ApprovalRequest::ListApprovals(ListApprovals {}) => {
             let is_answered_elsewhere = !is_answered_here;
             let all = approvals.list().into_iter();
             sent(all.map(|one| ApprovalInfo { is_answered_elsewhere, ..one }).collect::<Vec<_>>())
         }
-        ControlRequest::ShowApproval(asked) => {
+        ApprovalRequest::ShowApproval(asked) => {
             let shown = id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal));
             shown.and_then(|mut shown| {
                 shown.info.is_answered_elsewhere = !is_answered_here;
                 sent(shown)
             })
         }
-        ControlRequest::AllowApproval(asked) => {
+        ApprovalRequest::AllowApproval(asked) => {
             allowed(&asked).and_then(|how| answer(approvals, &asked.id, how, asked.by, peer))
         }
-        ControlRequest::DenyApproval(asked) => {
+        ApprovalRequest::DenyApproval(asked) => {
             let how = if asked.cancel { Answer::Cancel } else { Answer::Deny };
             answer(approvals, &asked.id, how, asked.by, peer)
         }
-        other => return Err(Box::new(other)),
-    })
+    }
 }
 
 /// Whether this harness has an approval.

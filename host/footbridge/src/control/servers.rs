@@ -2,7 +2,7 @@
 
 use super::{
     server::{ControlPeer, sent},
-    wire::{AcceptedPin, ControlRequest, PinsRecorded, Refusal, RefusalKind, Restarted, ServerInfo},
+    wire::{AcceptedPin, ListServers, PinsRecorded, Refusal, RefusalKind, Restarted, ServerInfo, ServerRequest},
 };
 use footbridge_calls::{pins::Pins, record::Audit};
 use footbridge_core::digest::Digest;
@@ -16,18 +16,17 @@ pub(crate) struct Overseen {
     pub(crate) audit: Audit,
 }
 
-/// Carries a request out, if it is about servers or pins; gives it back otherwise.
+/// Carries a request out.
 pub(crate) async fn handle(
     overseen: &Overseen,
-    request: ControlRequest,
+    request: ServerRequest,
     peer: ControlPeer,
-) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
-    Ok(match request {
-        ControlRequest::ListServers(_) => sent(overseen.list().await),
-        ControlRequest::RestartServer(asked) => overseen.restart(asked.name).and_then(sent),
-        ControlRequest::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
-        other => return Err(Box::new(other)),
-    })
+) -> Result<serde_json::Value, Refusal> {
+    match request {
+        ServerRequest::ListServers(ListServers {}) => sent(overseen.list().await),
+        ServerRequest::RestartServer(asked) => overseen.restart(asked.name).and_then(sent),
+        ServerRequest::PinsAccepted(told) => overseen.accepted(&told.accepted, peer).await.and_then(sent),
+    }
 }
 
 impl Overseen {

@@ -21,8 +21,8 @@ use super::{
     of_serve,
     server::{Control, ControlPeer, Handler, Notices, sent},
     wire::{
-        ControlRequest, Created, HarnessInfo, ListSessions, MAX_REQUEST, PROTOCOL, Refusal, RevokeSession, Revoked,
-        RotateSession, ShowSession,
+        ControlRequest, Created, DaemonRequest, HarnessInfo, ListSessions, MAX_REQUEST, PROTOCOL, Refusal,
+        RevokeSession, Revoked, RotateSession, ShowSession,
     },
 };
 
@@ -38,7 +38,7 @@ struct Fake {
 impl Handler for Fake {
     async fn handle(&self, request: ControlRequest, _: ControlPeer, _: Notices) -> Result<serde_json::Value, Refusal> {
         match request {
-            ControlRequest::Hello(_) => sent(HarnessInfo {
+            ControlRequest::Harness(_) => sent(HarnessInfo {
                 harness: "serve".into(),
                 version: "9".into(),
                 protocol: PROTOCOL,
@@ -46,7 +46,7 @@ impl Handler for Fake {
                 reload_failed: None,
                 record_failed: None,
             }),
-            ControlRequest::RotateSession(RotateSession { name }) => sent(Created {
+            ControlRequest::Daemon(DaemonRequest::RotateSession(RotateSession { name })) => sent(Created {
                 name,
                 was_there: false,
                 token: Some("fbt_x".into()),
@@ -56,10 +56,10 @@ impl Handler for Fake {
                 environment: BTreeMap::new(),
                 notes: Vec::new(),
             }),
-            ControlRequest::ShowSession(ShowSession { name }) => {
+            ControlRequest::Daemon(DaemonRequest::ShowSession(ShowSession { name })) => {
                 Err(Refusal::new(super::wire::RefusalKind::NotFound, format!("there is no session {name}")))
             }
-            ControlRequest::RevokeSession(RevokeSession { name }) => {
+            ControlRequest::Daemon(DaemonRequest::RevokeSession(RevokeSession { name })) => {
                 self.begun.send_modify(|begun| *begun += 1);
                 self.ends.acquire().await.unwrap().forget();
                 sent(Revoked { name })

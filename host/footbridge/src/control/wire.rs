@@ -41,17 +41,24 @@ pub(crate) trait Method: Serialize {
 }
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $name:literal $params:ident -> $answer:ty;)*) => {
-        $(impl Method for $params {
+    ($($(#[$about:meta])* $group:ident $request:ident {
+        $($(#[$doc:meta])* $name:literal $params:ident -> $answer:ty;)*
+    })*) => {
+        $($(impl Method for $params {
             const NAME: &'static str = $name;
             type Answer = $answer;
         })*
 
-        /// Everything that can be asked for.
+        $(#[$about])*
         #[derive(Debug)]
-        #[expect(dead_code, reason = "of what takes no parameters nothing is read")]
-        pub(crate) enum ControlRequest {
+        pub(crate) enum $request {
             $($(#[$doc])* $params($params),)*
+        })*
+
+        /// Everything that can be asked for, by who answers it.
+        #[derive(Debug)]
+        pub(crate) enum ControlRequest {
+            $($(#[$about])* $group($request),)*
         }
 
         impl ControlRequest {
@@ -61,7 +68,9 @@ macro_rules! methods {
             /// The answer to send, where the method is unknown or its parameters do not fit.
             pub(crate) fn read(method: &str, params: &RawValue) -> Result<Self, Refusal> {
                 match method {
-                    $($name => serde_json::from_str(params.get()).map(Self::$params).map_err(bad_params),)*
+                    $($($name => {
+                        serde_json::from_str(params.get()).map($request::$params).map(Self::$group).map_err(bad_params)
+                    })*)*
                     _ => Err(unknown_method(method)),
                 }
             }
@@ -70,42 +79,57 @@ macro_rules! methods {
 }
 
 methods! {
-    /// Who is there.
-    "hello" Hello -> HarnessInfo;
-    /// Read the configuration again.
-    "config.reload" ReloadConfig -> ReloadReport;
-    /// Make a session.
-    "session.create" CreateSession -> Created;
-    /// Make a session, or give the one that is there as asked for already.
-    "session.ensure" EnsureSession -> Created;
-    /// Show all sessions.
-    "session.list" ListSessions -> Vec<SessionInfo>;
-    /// Show one session.
-    "session.show" ShowSession -> SessionInfo;
-    /// Give a session another token.
-    "session.rotate" RotateSession -> Created;
-    /// End a session.
-    "session.revoke" RevokeSession -> Revoked;
-    /// Show all approvals that are pending or granted.
-    "approvals.list" ListApprovals -> Vec<ApprovalInfo>;
-    /// Show one with its whole arguments.
-    "approvals.show" ShowApproval -> ApprovalShown;
-    /// Allow a call.
-    "approvals.allow" AllowApproval -> Answered;
-    /// Deny a call.
-    "approvals.deny" DenyApproval -> Answered;
-    /// Show all MCP servers.
-    "servers.list" ListServers -> Vec<ServerInfo>;
-    /// Start an MCP server afresh.
-    "servers.restart" RestartServer -> Restarted;
-    /// Call a tool.
-    "calls.make" CallTool -> CalledTool;
-    /// Show which tools a session sees.
-    "calls.tools" ListTools -> Vec<ListedServer>;
-    /// Show the names of the sessions whose tools can be listed and called.
-    "calls.sessions" ListSessionNames -> Vec<String>;
-    /// Record that changed definitions were accepted.
-    "pins.accepted" PinsAccepted -> PinsRecorded;
+    /// About the harness itself.
+    Harness HarnessRequest {
+        /// Who is there.
+        "hello" Hello -> HarnessInfo;
+    }
+    /// What the daemon alone does.
+    Daemon DaemonRequest {
+        /// Read the configuration again.
+        "config.reload" ReloadConfig -> ReloadReport;
+        /// Make a session.
+        "session.create" CreateSession -> Created;
+        /// Make a session, or give the one that is there as asked for already.
+        "session.ensure" EnsureSession -> Created;
+        /// Show all sessions.
+        "session.list" ListSessions -> Vec<SessionInfo>;
+        /// Show one session.
+        "session.show" ShowSession -> SessionInfo;
+        /// Give a session another token.
+        "session.rotate" RotateSession -> Created;
+        /// End a session.
+        "session.revoke" RevokeSession -> Revoked;
+    }
+    /// About approvals.
+    Approval ApprovalRequest {
+        /// Show all approvals that are pending or granted.
+        "approvals.list" ListApprovals -> Vec<ApprovalInfo>;
+        /// Show one with its whole arguments.
+        "approvals.show" ShowApproval -> ApprovalShown;
+        /// Allow a call.
+        "approvals.allow" AllowApproval -> Answered;
+        /// Deny a call.
+        "approvals.deny" DenyApproval -> Answered;
+    }
+    /// About MCP servers and pins.
+    Server ServerRequest {
+        /// Show all MCP servers.
+        "servers.list" ListServers -> Vec<ServerInfo>;
+        /// Start an MCP server afresh.
+        "servers.restart" RestartServer -> Restarted;
+        /// Record that changed definitions were accepted.
+        "pins.accepted" PinsAccepted -> PinsRecorded;
+    }
+    /// Calls, and what can be called.
+    Tool ToolRequest {
+        /// Call a tool.
+        "calls.make" CallTool -> CalledTool;
+        /// Show which tools a session sees.
+        "calls.tools" ListTools -> Vec<ListedServer>;
+        /// Show the names of the sessions whose tools can be listed and called.
+        "calls.sessions" ListSessionNames -> Vec<String>;
+    }
 }
 
 /// Who asks.
@@ -181,13 +205,13 @@ impl ControlRequest {
     /// for that, and a service manager's watchdog lives on it.
     #[must_use]
     pub(crate) fn takes_a_place(&self) -> bool {
-        !matches!(self, Self::Hello(_))
+        !matches!(self, Self::Harness(HarnessRequest::Hello(_)))
     }
 
     /// Whether it is given up when whoever asks leaves. What is half done otherwise is done to its end.
     #[must_use]
     pub(crate) fn ends_with_its_asker(&self) -> bool {
-        matches!(self, Self::CallTool(_) | Self::ListTools(_))
+        matches!(self, Self::Tool(ToolRequest::CallTool(_) | ToolRequest::ListTools(_)))
     }
 }
 

@@ -7,8 +7,8 @@ use super::operator_call::{NotCalled, OperatorCall, OperatorCalls};
 use crate::control::{
     server::{ControlPeer, Notices, sent},
     wire::{
-        CALL_HELD, CallHeld, CallTool, CalledTool, ControlRequest, ListTools, ListedServer, MAX_ANSWER, Refusal,
-        RefusalKind,
+        CALL_HELD, CallHeld, CallTool, CalledTool, ListSessionNames, ListTools, ListedServer, MAX_ANSWER, Refusal,
+        RefusalKind, ToolRequest,
     },
 };
 use footbridge_calls::{
@@ -18,18 +18,17 @@ use footbridge_calls::{
 use footbridge_core::names::SessionName;
 use footbridge_edge::error_of;
 
-/// Carries a request out, if it is a call; gives it back otherwise.
+/// Carries a request out.
 pub(crate) async fn handle(
     calls: &OperatorCalls,
-    request: ControlRequest,
+    request: ToolRequest,
     peer: ControlPeer,
     notices: Notices,
-) -> Result<Result<serde_json::Value, Refusal>, Box<ControlRequest>> {
+) -> Result<serde_json::Value, Refusal> {
     match request {
-        ControlRequest::CallTool(asked) => Ok(call(calls, asked, peer, notices).await.and_then(sent)),
-        ControlRequest::ListTools(asked) => Ok(list(calls, &asked).await.and_then(sent)),
-        ControlRequest::ListSessionNames(_) => Ok(sent(calls.session_names())),
-        other => Err(Box::new(other)),
+        ToolRequest::CallTool(asked) => call(calls, asked, peer, notices).await.and_then(sent),
+        ToolRequest::ListTools(asked) => list(calls, &asked).await.and_then(sent),
+        ToolRequest::ListSessionNames(ListSessionNames {}) => sent(calls.session_names()),
     }
 }
 

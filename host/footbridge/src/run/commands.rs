@@ -3,10 +3,13 @@
 
 use crate::{
     control::{
-        self, approvals,
+        approvals,
         server::{ControlPeer, Handler, Notices, sent},
         servers::{self, Overseen},
-        wire::{AllowApproval, ControlRequest, DenyApproval, Refusal, RefusalKind},
+        wire::{
+            AllowApproval, ApprovalRequest, ControlRequest, DenyApproval, HarnessInfo, HarnessRequest, Hello, Refusal,
+            RefusalKind,
+        },
     },
     harness::{Harness, OperatorCalls, calls_by_control},
 };
@@ -36,34 +39,38 @@ impl Handler for RunHandler {
         peer: ControlPeer,
         notices: Notices,
     ) -> Result<serde_json::Value, Refusal> {
-        let answered = match &request {
-            ControlRequest::AllowApproval(AllowApproval { id, .. })
-            | ControlRequest::DenyApproval(DenyApproval { id, .. }) => Some(id),
-            _ => None,
-        };
-        // What is not here may be elsewhere: that is said as everywhere.
-        if !self.others && answered.is_some_and(|id| approvals::has(&self.approvals, id)) {
-            let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, \
-                           or no terminal, says so";
-            return Err(Refusal::new(RefusalKind::Failed, message));
-        }
-        if let Some(id) = answered.filter(|_| !self.others) {
-            return Err(approvals::unknown(id));
-        }
-        let request = match approvals::handle(&self.approvals, self.others, request, peer) {
-            Ok(answer) => return answer,
-            Err(other) => *other,
-        };
-        let request = match calls_by_control::handle(&self.calls, request, peer, notices).await {
-            Ok(answer) => return answer,
-            Err(other) => *other,
-        };
-        match servers::handle(&self.overseen, request, peer).await {
-            Ok(answer) => answer,
-            Err(other) if matches!(*other, ControlRequest::Hello(_)) => sent(control::wire::HarnessInfo::this("run")),
-            Err(_) => {
+        match request {
+            ControlRequest::Harness(HarnessRequest::Hello(Hello { .. })) => sent(HarnessInfo::this("run")),
+            ControlRequest::Approval(asked) => self.approval(asked, peer),
+            ControlRequest::Server(asked) => servers::handle(&self.overseen, asked, peer).await,
+            ControlRequest::Tool(asked) => calls_by_control::handle(&self.calls, asked, peer, notices).await,
+            ControlRequest::Daemon(_) => {
                 Err(Refusal::new(RefusalKind::Invalid, "this is a run, whose only session ends with its command"))
             }
         }
+    }
+}
+
+impl RunHandler {
+    fn approval(&self, asked: ApprovalRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+        match &asked {
+            ApprovalRequest::AllowApproval(AllowApproval { id, .. })
+            | ApprovalRequest::DenyApproval(DenyApproval { id, .. })
+                if !self.others =>
+            {
+                Err(self.not_for_others(id))
+            }
+            _ => approvals::handle(&self.approvals, self.others, asked, peer),
+        }
+    }
+
+    /// What is said where others answer nothing. What is not here may be elsewhere: that is said as everywhere.
+    fn not_for_others(&self, id: &str) -> Refusal {
+        if !approvals::has(&self.approvals, id) {
+            return approvals::unknown(id);
+        }
+        let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, or no \
+                       terminal, says so";
+        Refusal::new(RefusalKind::Failed, message)
     }
 }

@@ -15,8 +15,8 @@ use crate::{
         server::{ControlPeer, Handler, Notices, sent},
         servers,
         wire::{
-            BudgetInfo, ControlRequest, Created, EnsureSession, HarnessInfo, ListenerInfo, Refusal, RefusalKind,
-            Revoked, SessionInfo,
+            BudgetInfo, ControlRequest, Created, DaemonRequest, EnsureSession, HarnessInfo, HarnessRequest, Hello,
+            ListSessions, ListenerInfo, Refusal, RefusalKind, ReloadConfig, Revoked, SessionInfo,
         },
     },
     harness::{SessionView, calls_by_control},
@@ -37,51 +37,45 @@ impl Handler for Sessions {
         peer: ControlPeer,
         notices: Notices,
     ) -> Result<serde_json::Value, Refusal> {
-        let book = self.harness().approvals();
-        let request = match approvals::handle(book, book.asks_people(), request, peer) {
-            Ok(answer) => return answer,
-            Err(other) => *other,
-        };
-        let request = match servers::handle(&self.harness().overseen(), request, peer).await {
-            Ok(answer) => return answer,
-            Err(other) => *other,
-        };
-        let request = match calls_by_control::handle(&self.harness().operator_calls(), request, peer, notices).await {
-            Ok(answer) => return answer,
-            Err(other) => *other,
-        };
+        let harness = self.harness();
         match request {
-            ControlRequest::Hello(_) => sent(hello(self)),
-            ControlRequest::ReloadConfig(_) => {
+            ControlRequest::Harness(HarnessRequest::Hello(Hello { .. })) => sent(hello(self)),
+            ControlRequest::Daemon(asked) => self.daemon(asked, peer).await,
+            ControlRequest::Approval(asked) => {
+                let book = harness.approvals();
+                approvals::handle(book, book.asks_people(), asked, peer)
+            }
+            ControlRequest::Server(asked) => servers::handle(&harness.overseen(), asked, peer).await,
+            ControlRequest::Tool(asked) => {
+                calls_by_control::handle(&harness.operator_calls(), asked, peer, notices).await
+            }
+        }
+    }
+}
+
+impl Sessions {
+    async fn daemon(&self, asked: DaemonRequest, peer: ControlPeer) -> Result<serde_json::Value, Refusal> {
+        match asked {
+            DaemonRequest::ReloadConfig(ReloadConfig {}) => {
                 let stop = CancellationToken::new();
                 let _stopped_in_the_end = stop.clone().drop_guard();
                 sent(self.reload(stop).await)
             }
-            ControlRequest::CreateSession(asked) => {
+            DaemonRequest::CreateSession(asked) => {
                 self.create(&asked).await.map(|given| created(self, given)).and_then(sent)
             }
-            ControlRequest::EnsureSession(EnsureSession(asked)) => {
+            DaemonRequest::EnsureSession(EnsureSession(asked)) => {
                 self.ensure(&asked).await.map(|given| created(self, given)).and_then(sent)
             }
-            ControlRequest::ListSessions(_) => sent(self.list().await),
-            ControlRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
-            ControlRequest::RotateSession(asked) => {
+            DaemonRequest::ListSessions(ListSessions {}) => sent(self.list().await),
+            DaemonRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
+            DaemonRequest::RotateSession(asked) => {
                 self.rotate(&name(&asked.name)?).await.map(|given| created(self, given)).and_then(sent)
             }
-            ControlRequest::RevokeSession(asked) => {
+            DaemonRequest::RevokeSession(asked) => {
                 self.revoke(&peer.operator(), &name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })
             }
-            ControlRequest::ListApprovals(_)
-            | ControlRequest::ShowApproval(_)
-            | ControlRequest::AllowApproval(_)
-            | ControlRequest::DenyApproval(_)
-            | ControlRequest::ListServers(_)
-            | ControlRequest::RestartServer(_)
-            | ControlRequest::CallTool(_)
-            | ControlRequest::ListTools(_)
-            | ControlRequest::ListSessionNames(_)
-            | ControlRequest::PinsAccepted(_) => Err(Refusal::new(RefusalKind::Failed, "this is answered before")),
         }
     }
 }

@@ -248,7 +248,8 @@ const CREDENTIALS: [&str; 14] = [
 ];
 
 /// Names that are such by themselves, and say something else as parts of others.
-const CREDENTIAL_NAMES: [&str; 2] = ["code", "pass"];
+const CREDENTIAL_NAMES: [&str; 9] =
+    ["assertion", "bearer", "code", "hmac", "pass", "samlresponse", "session", "sid", "ticket"];
 
 /// A query without the values that are credentials by their names.
 fn without_credentials(query: &str) -> String {

@@ -55,6 +55,8 @@ struct Spared(RwLock<Vec<usize>>);
 struct Known {
     /// In the order in which they were learnt, which is their number.
     secrets: Vec<Secret>,
+    /// Whether all of them are one and the same, written in several ways: whoever says one of them knows the others.
+    are_one: bool,
     finder: Option<Arc<Finder>>,
 }
 
@@ -92,6 +94,15 @@ impl Redactor {
         redactor
     }
 
+    /// Looks for one value that is written in several ways. Whoever says it in one of them knows the others too.
+    #[must_use]
+    pub fn of_one<'a>(ways: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let known = Known { are_one: true, ..Known::default() };
+        let redactor = Self { known: Arc::new(RwLock::new(known)), ..Self::default() };
+        redactor.learn(ways);
+        redactor
+    }
+
     /// Looks for these values too, from now on. None is ever forgotten: a server may still hold an old one.
     pub fn learn<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +111,9 @@ impl Redactor {
                 known.secrets.push(secret.clone());
             }
         }
-        let owned = |(owner, secret): (usize, &Secret)| {
+        let are_one = known.are_one;
+        let owned = |(number, secret): (usize, &Secret)| {
+            let owner = if are_one { 0 } else { number };
             let plain = secret.expose();
             let mut texts = spellings::all(plain);
             // One that looks escaped itself is read as another text.
@@ -160,8 +173,8 @@ impl Redactor {
     pub fn is_in_small_letters(&self, text: &str) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let spared = self.spared.0.read().unwrap_or_else(PoisonError::into_inner);
-        let is_in = |(owner, secret): (usize, &Secret)| {
-            let plain = secret.expose();
+        let is_in = |(number, secret): (usize, &Secret)| {
+            let (plain, owner) = (secret.expose(), if known.are_one { 0 } else { number });
             plain.len() <= text.len() && !spared.contains(&owner) && text.contains(&plain.to_ascii_lowercase())
         };
         known.secrets.iter().enumerate().any(is_in)
@@ -397,6 +410,19 @@ mod tests {
         }
         let quoted = Redactor::new([&Secret::new("pass\"word-1")]);
         assert_eq!(quoted.scrub(r#"{"a":"{\"b\":\"pass\\\"word-1\"}"}"#), r#"{"a":"{\"b\":\"[redacted]\"}"}"#);
+    }
+
+    #[test]
+    fn whoever_says_a_value_in_one_way_is_not_told_whether_another_way_of_it_is_right() {
+        let ways = ["s3cret-value", "Bearer s3cret-value"].map(Secret::new);
+        let (one, several) = (Redactor::of_one(&ways), Redactor::new(&ways));
+        for said in ["s3cret-value", "Bearer s3cret-value"] {
+            for answer in ["s3cret-value", "Bearer s3cret-value"] {
+                assert_eq!(one.sparing([said]).scrub(answer), answer, "{said}");
+            }
+        }
+        assert_eq!(one.sparing(["Bearer s3cret"]).scrub("s3cret-value"), MARK);
+        assert_eq!(several.sparing(["Bearer s3cret-value"]).scrub("s3cret-value"), MARK, "these are two");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod program;
 mod tie;
 mod watch;
 
+use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -88,6 +89,15 @@ impl ProgramEnd {
         match self {
             Self::Exited(code) => code,
             Self::Signaled(signal) => 128 + signal,
+        }
+    }
+}
+
+impl fmt::Display for ProgramEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit status: {code}"),
+            Self::Signaled(signal) => write!(f, "signal: {signal}"),
         }
     }
 }

@@ -243,16 +243,9 @@ impl Process {
 
     /// Waits until the program has ended, and says how. Safe to cancel and call again.
     pub async fn wait(&mut self) -> String {
-        match &mut self.program {
-            Program::Kept(kept) => match kept.wait().await {
-                Ok(ProgramEnd::Exited(code)) => format!("exit status: {code}"),
-                Ok(ProgramEnd::Signaled(signal)) => format!("signal: {signal}"),
-                Err(lost) => lost.to_string(),
-            },
-            Program::Child(group) => match group.child.wait().await {
-                Ok(status) => status.to_string(),
-                Err(error) => format!("its end cannot be seen: {error}"),
-            },
+        match self.end().await {
+            Ok(end) => end.to_string(),
+            Err(error) => format!("its end cannot be seen: {error}"),
         }
     }
 

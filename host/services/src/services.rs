@@ -146,7 +146,7 @@ impl Services {
         let clients = Clients::new(builder(limits), connector(Protocols::All)?, idle);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| Clients::new(builder(limits), connector, 0));
-        Ok(Service { clients, websockets, redactor: Redactor::new(&spec.secrets), spec })
+        Ok(Service { clients, websockets, redactor: Redactor::of_one(&spec.secrets), spec })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {

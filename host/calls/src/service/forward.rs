@@ -194,12 +194,16 @@ fn resolve<F: Forward>(
     } else {
         rules.effects(&request.method, &request.path)
     };
-    match ResolvedCall::to_service(principal, name, ServiceCall::new(request), effects) {
+    match ResolvedCall::to_service(principal, name.clone(), ServiceCall::new(request), effects) {
         Ok(call) => Ok(call),
-        // Hidden and unknown are one.
+        // Hidden and unknown are one, of a service as of what it takes.
         Err(hidden) => {
             let (principal, call) = *hidden;
-            Err(unknown(principal, call.request()))
+            if !principal.session().sees_service(name.as_str()) {
+                return Err(unknown(principal, call.request()));
+            }
+            let cause = Cause::RequestNotAllowed { service: name, request: call.request().label() };
+            Err(unresolved(principal, call.request(), cause))
         }
     }
 }

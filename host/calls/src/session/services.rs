@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use footbridge_core::{
-    gate::{Effects, Subject},
+    gate::{Effects, SessionRules, Subject},
     limits::{BudgetLimits, Limits},
     names::ServerName,
     service::TUNNELS,
@@ -183,9 +183,20 @@ impl Session {
     #[must_use]
     pub(crate) fn visible_services(&self) -> Vec<ServerName> {
         let rules = self.rules();
-        let root = |name: &&ServerName| rules.shows(&Subject::http(name.as_str(), "GET", "/", Effects::of_reading()));
-        self.spec.services.iter().filter(root).cloned().collect()
+        self.spec.services.iter().filter(|name| shows(&rules, name)).cloned().collect()
     }
+
+    /// Whether it may know of a service.
+    #[must_use]
+    pub fn sees_service(&self, service: &str) -> bool {
+        let found = self.spec.services.iter().find(|name| name.as_str() == service);
+        found.is_some_and(|name| shows(&self.rules(), name))
+    }
+}
+
+/// Whether not all of a service is hidden.
+fn shows(rules: &SessionRules, service: &ServerName) -> bool {
+    rules.shows(&Subject::http(service.as_str(), "GET", "/", Effects::of_reading()))
 }
 
 #[cfg(test)]

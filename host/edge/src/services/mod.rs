@@ -103,9 +103,11 @@ impl ServiceFront<'_> {
         }
     }
 
-    /// Whom errors of this head are told.
+    /// Whom errors of this head are told: as its service does, if the session may know of it.
     fn told(&self, head: &ServiceHead<'_>) -> Told {
-        Told { shape: self.services.shape(head.service), of_proxy: head.is_of_proxy() }
+        let is_seen = self.session.sees_service(head.service);
+        let shape = if is_seen { self.services.shape(head.service) } else { ErrorShape::default() };
+        Told { shape, of_proxy: head.is_of_proxy() }
     }
 
     /// Carries a request out and answers it. Dropping this future, or the answer's body, cancels it.

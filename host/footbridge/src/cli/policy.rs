@@ -148,6 +148,9 @@ fn request_to_service(config: &Config, rules: &SessionRules, name: &str, text: &
     if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
         return Err(NoSuchCall(format!("{method:?} is refused: methods are written in capital letters")).into());
     }
+    if ["TRACE", "TRACK"].contains(&method) {
+        return Err(NoSuchCall(format!("{method} is refused: services do not take it")).into());
+    }
     let path = path.split('?').next().unwrap_or(path);
     // A tunnel is written as clients ask for it, too.
     let path = if method == CONNECT && !path.starts_with('/') { format!("/{path}") } else { path.to_owned() };

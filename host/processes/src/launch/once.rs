@@ -14,9 +14,8 @@ use tokio::{
 };
 
 use super::{Launched, Launcher, Process, ProgramSpec, Reader};
+use crate::keeper::ProgramEnd;
 
-/// How an end in order is said.
-const SUCCESS: &str = "exit status: 0";
 /// How long a program that was killed may take to be gone.
 const KILL_TIME: Duration = Duration::from_secs(1);
 /// Most bytes that a program that is asked may print.
@@ -44,7 +43,7 @@ impl Launcher {
             };
             let ((), ended) = tokio::join!(write, async {
                 tokio::select! {
-                    ended = process.wait() => ended,
+                    ended = process.end() => ended,
                     ended = async { drain.await; std::future::pending().await } => ended,
                 }
             });
@@ -67,7 +66,7 @@ impl Launcher {
         drop(stdin);
         let ran = async {
             let end = async {
-                let ended = process.wait().await;
+                let ended = process.end().await;
                 // Nobody who it left behind keeps its streams open.
                 process.kill(KILL_TIME).await;
                 succeeded(ended)
@@ -99,8 +98,11 @@ async fn pass_on(mut stderr: Reader) -> io::Result<()> {
     }
 }
 
-fn succeeded(ended: String) -> io::Result<()> {
-    if ended == SUCCESS { Ok(()) } else { Err(io::Error::other(ended)) }
+fn succeeded(ended: io::Result<ProgramEnd>) -> io::Result<()> {
+    match ended? {
+        ProgramEnd::Exited(0) => Ok(()),
+        other => Err(io::Error::other(other.to_string())),
+    }
 }
 
 async fn too_slow(process: &mut Process, time: Duration) -> io::Error {

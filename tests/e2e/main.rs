@@ -44,5 +44,6 @@ mod sessions;
 mod sockets;
 mod steps;
 mod troubled_servers;
+mod two_runs;
 mod websockets;
 mod wrapped;

@@ -59,6 +59,9 @@ impl FileStep {
     }
 }
 
+/// What every sandbox has of its own: devices, and the processes in it.
+const KERNELS_OWN: [&str; 2] = ["/dev", "/proc"];
+
 /// What is done about files before a command starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct FilePlan {
@@ -132,6 +135,20 @@ impl FilePlan {
         links.map(|step| Path::new(&step.path))
     }
 
+    /// Where the command may write at all, the outermost of each: what is in these and cannot be written, mounts keep.
+    #[must_use]
+    pub(crate) fn written(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = KERNELS_OWN.map(PathBuf::from).into();
+        let is_written = |access| matches!(access, FileAccess::Private | FileAccess::Layer | FileAccess::Writable);
+        // A folder comes before what is in it.
+        for path in self.steps.iter().filter(|step| is_written(step.access)).map(|step| Path::new(&step.path)) {
+            if !path.ancestors().any(|above| all.iter().any(|written| written == above)) {
+                all.push(path.to_owned());
+            }
+        }
+        all
+    }
+
     /// Whether the command finds nothing there: the deepest step decides.
     #[must_use]
     pub fn hides(&self, path: &Path) -> bool {
@@ -157,4 +174,28 @@ impl FilePlan {
 pub(crate) fn link_at(path: &Path) -> Option<PathBuf> {
     let link = path.read_link().map(|says| path.canonicalize().unwrap_or(says));
     link.or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_named_by_the_outermost_folder() {
+        let step = |path: &str, access| FileStep { path: path.into(), access, from: path.into() };
+        let steps = vec![
+            step("/dev/shm", FileAccess::Private),
+            step("/h", FileAccess::Layer),
+            step("/h/work", FileAccess::Writable),
+            step("/h/work/.envrc", FileAccess::ReadOnly),
+            step("/run", FileAccess::Empty),
+            step("/run/work", FileAccess::Writable),
+            step("/run/work/.git", FileAccess::Writable),
+            step("/run/workshop", FileAccess::Writable),
+            step("/tmp", FileAccess::Private),
+        ];
+        let plan = FilePlan { steps, ..FilePlan::default() };
+        let expected = ["/dev", "/proc", "/h", "/run/work", "/run/workshop", "/tmp"];
+        assert_eq!(plan.written(), expected.map(PathBuf::from));
+    }
 }

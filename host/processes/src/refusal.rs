@@ -57,6 +57,8 @@ pub enum Step {
     Loopback,
     /// Dropping all capabilities.
     Capabilities,
+    /// Letting it write in its own places alone.
+    OwnPlaces,
     /// Installing the system call filter.
     Filter,
 }
@@ -87,6 +89,7 @@ impl fmt::Display for Step {
             Self::Terminals => f.write_str("mount a private /dev/pts in the sandbox"),
             Self::Loopback => f.write_str("bring up loopback in the sandbox"),
             Self::Capabilities => f.write_str("drop capabilities in the sandbox"),
+            Self::OwnPlaces => f.write_str("keep the sandbox to what it may write"),
             Self::Filter => f.write_str("install the sandbox's system call filter"),
         }
     }

@@ -6,7 +6,7 @@
 //! at a place of its own. That child holds links, too, which bubblewrap would follow, makes devices read-only, which
 //! bubblewrap binds so that whoever owns them could change their modes, covers what may be gone by the time that bubblewrap
 //! would, which does not start then, and cuts its mounts off from the host's: bubblewrap would show what is mounted there
-//! later, and as it is.
+//! later, and as it is. The domain that writes in the sandbox's own places alone is the relay's to enter, as the last step.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -86,6 +86,11 @@ pub fn command(
     args.add(["--chdir".as_ref(), place.folder.as_os_str()]);
     args.add(["--".as_ref(), plan.program.as_os_str(), "--ready-fd".as_ref()]);
     args.add([ready_number.to_string()]);
+    if place.nesting == Nesting::Refused {
+        // bubblewrap has to mount yet, so that the relay enters the domain.
+        let written = plan.written();
+        args.add(written.iter().flat_map(|place| [OsStr::new("--write-below"), place.as_os_str()]));
+    }
     args.add(relay_args);
     let mut command = Kept::command(place.program).args(args.0).wrapper().more([filter, announced.into()]);
     if plan.mounts_before == MountsBefore::Made {

@@ -25,6 +25,7 @@ mod mcp;
 mod mcp_tool;
 mod mistakes;
 mod models;
+mod nested;
 mod one_shot;
 mod outside;
 mod pins;

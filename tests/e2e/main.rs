@@ -21,6 +21,7 @@ mod hardening;
 mod killed;
 mod left_behind;
 mod library;
+mod many_names;
 mod mcp;
 mod mcp_tool;
 mod mistakes;

@@ -67,7 +67,7 @@ fn a_folder_that_another_run_hands_over_cannot_be_changed() {
         let mut gives = host.starts(&[PYTHON, "-I", "gives.py"]);
         gives.stdout.shows("offers\n");
         takes.hears("\n");
-        let took = takes.ends().well();
+        let took = takes.ends().stdout;
         gives.ends();
         assert_eq!((took.matches("refused").count(), took.matches("done").count()), (8, 1), "{sandbox}: {took}");
         assert!(took.contains("own done"), "{sandbox}: {took}");

@@ -53,6 +53,13 @@ impl FileStep {
         !matches!(self.access, FileAccess::EmptyFile | FileAccess::Empty)
     }
 
+    /// Whether it keeps something as what it is, in its own place, in what that one shows of the host in its own place.
+    pub(crate) fn is_in_place_below(&self, above: Option<&Self>) -> bool {
+        let keeps =
+            |step: &Self| matches!(step.access, FileAccess::ReadOnly | FileAccess::Writable) && step.from == step.path;
+        keeps(self) && above.is_some_and(|above| above.access == FileAccess::Writable && keeps(above))
+    }
+
     /// Whether it is about something in that one's folder.
     pub(crate) fn is_below(&self, folder: &Self) -> bool {
         self.path != folder.path && Path::new(&self.path).starts_with(&folder.path)
@@ -129,6 +136,11 @@ impl FilePlan {
         self.watched.known.contains(path)
     }
 
+    /// The steps, each with the one that decides about where it is.
+    pub(crate) fn with_above(&self) -> impl Iterator<Item = (&FileStep, Option<&FileStep>)> {
+        with_above(&self.steps)
+    }
+
     /// Links that the command must not replace.
     pub(crate) fn links(&self) -> impl Iterator<Item = &Path> {
         let links = self.steps.iter().filter(|step| step.access == FileAccess::Link);
@@ -167,6 +179,17 @@ impl FilePlan {
     pub fn cut(&self) -> impl Iterator<Item = &Path> {
         self.watched.cut.iter().map(Path::new)
     }
+}
+
+/// Steps, each with the one that decides about where it is. Their paths are sorted.
+pub(crate) fn with_above(steps: &[FileStep]) -> impl Iterator<Item = (&FileStep, Option<&FileStep>)> {
+    let mut above: Vec<&FileStep> = Vec::new();
+    steps.iter().map(move |step| {
+        above.retain(|folder| step.is_below(folder));
+        let nearest = above.last().copied();
+        above.push(step);
+        (step, nearest)
+    })
 }
 
 /// Where a link leads, or what it says where that is nowhere; an empty path where something else is, and nothing where

@@ -156,6 +156,11 @@ impl StartRefusal {
             ),
             (Step::Descriptors, Errno::ENOSYS | Errno::EINVAL) => Some("this needs Linux 5.11 or later".to_owned()),
             (Step::PassOn, Errno::EINVAL) => Some("the limit of open files is too low for it: ulimit -n 64".to_owned()),
+            (_, Errno::EMFILE) => Some("the limit of open files is too low for it: ulimit -n 256".to_owned()),
+            (Step::File(path), Errno::ENOSPC) => Some(format!(
+                "what is kept read-only around it takes more mounts than fs.mount-max: start in a folder further down \
+                 than the one that holds {path:?}"
+            )),
             (Step::ReadOnly | Step::File(_), Errno::ENOSYS) => Some("this needs Linux 5.12 or later".to_owned()),
             (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {

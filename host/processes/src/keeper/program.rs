@@ -48,6 +48,9 @@ pub(super) struct ChildDescriptors<'a> {
 /// Becomes the program, or says why not.
 pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -> Result<Infallible, StartRefusal> {
     setsid().map_err(StartRefusal::at(Step::Session))?;
+    // For what is held while its files are put in place.
+    let (_, most) = order.inherited.files;
+    let _lower_is_often_enough = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
     }

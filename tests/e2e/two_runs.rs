@@ -68,7 +68,7 @@ fn a_folder_that_another_run_hands_over_cannot_be_changed() {
         gives.stdout.shows("offers\n");
         takes.hears("\n");
         let took = takes.ends().stdout;
-        gives.ends();
+        assert_eq!(gives.ends().status, 0);
         assert_eq!((took.matches("refused").count(), took.matches("done").count()), (8, 1), "{sandbox}: {took}");
         assert!(took.contains("own done"), "{sandbox}: {took}");
         for (name, text) in kept.iter().zip(texts) {

@@ -41,10 +41,14 @@ struct House {
     contract: Crate,
     /// What the commands of both sides share; it depends on the contract alone.
     commands: Crate,
-    /// It depends on these two alone.
+    /// What programs of both sides confine by; it depends on the contract alone.
+    domains: Crate,
+    /// It depends on these three alone.
     guest: Crate,
-    /// Each may depend on the contract and on those before it, and the last one on what commands share.
+    /// Each may depend on the contract and on those before it; the last one on what commands share, and one on domains.
     host: &'static [Crate],
+    /// The one that starts programs.
+    processes: &'static str,
     /// Where alone a database's types may be named.
     database: &'static str,
     /// A function has at most so many lines.
@@ -58,6 +62,7 @@ struct House {
 const HOUSE: House = House {
     contract: Crate { folder: "proto", package: "footbridge-proto" },
     commands: Crate { folder: "proto/cli", package: "footbridge-cli" },
+    domains: Crate { folder: "proto/domains", package: "footbridge-domains" },
     guest: Crate { folder: "guest", package: "footbridge-guest" },
     host: &[
         Crate { folder: "host/core", package: "footbridge-core" },
@@ -70,6 +75,7 @@ const HOUSE: House = House {
         Crate { folder: "host/edge", package: "footbridge-edge" },
         Crate { folder: "host/footbridge", package: "footbridge" },
     ],
+    processes: "host/processes",
     database: "host/footbridge/src/store/sqlite",
     lines: 60,
     columns: 100,
@@ -79,7 +85,7 @@ const HOUSE: House = House {
 
 impl House {
     fn crates(&self) -> impl Iterator<Item = &Crate> {
-        [&self.contract, &self.commands, &self.guest].into_iter().chain(self.host)
+        [&self.contract, &self.commands, &self.domains, &self.guest].into_iter().chain(self.host)
     }
 }
 

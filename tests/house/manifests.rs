@@ -60,7 +60,9 @@ fn allowed(house: &House, one: &Crate) -> Vec<&'static str> {
     let is_command =
         one.folder == house.guest.folder || house.host.last().is_some_and(|last| last.folder == one.folder);
     let commands = is_command.then_some(house.commands.package);
-    house.host[..before].iter().map(|other| other.package).chain(contract).chain(commands).collect()
+    let confines = one.folder == house.guest.folder || one.folder == house.processes;
+    let domains = confines.then_some(house.domains.package);
+    house.host[..before].iter().map(|other| other.package).chain(contract).chain(commands).chain(domains).collect()
 }
 
 struct Dependency {
@@ -123,6 +125,8 @@ mod tests {
             ("guest", "[dependencies]\nfootbridge-core = { workspace = true }"),
             ("proto/cli", "[dependencies]\nfootbridge-guest = { workspace = true }"),
             ("host/edge", "[dependencies]\nfootbridge-cli = { workspace = true }"),
+            ("host/edge", "[dependencies]\nfootbridge-domains = { workspace = true }"),
+            ("proto/domains", "[dependencies]\nfootbridge-cli = { workspace = true }"),
             ("proto", "[dev-dependencies]\nfootbridge-guest = { workspace = true }"),
         ] {
             assert_eq!(found(folder, more), [format!("{folder}/Cargo.toml:4")], "{more}");
@@ -133,6 +137,8 @@ mod tests {
             ("host/footbridge", "[dependencies]\nrenamed = { workspace = true }\nfootbridge-proto = { path = \"x\" }"),
             ("guest", "[dependencies]\nfootbridge-proto = { workspace = true }\nfootbridge-cli = { workspace = true }"),
             ("host/footbridge", "[dependencies]\nfootbridge-cli = { workspace = true }"),
+            ("guest", "[dependencies]\nfootbridge-domains = { workspace = true }"),
+            ("host/processes", "[dependencies]\nfootbridge-domains = { workspace = true }"),
         ] {
             assert_eq!(found(folder, more), [] as [&str; 0], "{more}");
         }
@@ -143,6 +149,7 @@ mod tests {
         let tree = Tree::of(&[
             ("proto/Cargo.toml", "[package]\nname = \"footbridge-proto\""),
             ("proto/cli/Cargo.toml", "[package]\nname = \"footbridge-cli\""),
+            ("proto/domains/Cargo.toml", "[package]\nname = \"footbridge-domains\""),
             ("guest/Cargo.toml", "[package]\nname = \"guest\""),
             ("host/Cargo.toml", "[package]\nname = \"footbridge\""),
             ("host/more/Cargo.toml", "[package]\nname = \"footbridge-more\""),

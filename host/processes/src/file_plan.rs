@@ -53,11 +53,21 @@ impl FileStep {
         !matches!(self.access, FileAccess::EmptyFile | FileAccess::Empty)
     }
 
+    /// Whether it keeps something as what it is, in its own place, in what that one shows of the host in its own place.
+    pub(crate) fn is_in_place_below(&self, above: Option<&Self>) -> bool {
+        let keeps =
+            |step: &Self| matches!(step.access, FileAccess::ReadOnly | FileAccess::Writable) && step.from == step.path;
+        keeps(self) && above.is_some_and(|above| above.access == FileAccess::Writable && keeps(above))
+    }
+
     /// Whether it is about something in that one's folder.
     pub(crate) fn is_below(&self, folder: &Self) -> bool {
         self.path != folder.path && Path::new(&self.path).starts_with(&folder.path)
     }
 }
+
+/// What every sandbox has of its own: devices, and the processes in it.
+const KERNELS_OWN: [&str; 2] = ["/dev", "/proc"];
 
 /// What is done about files before a command starts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -126,10 +136,29 @@ impl FilePlan {
         self.watched.known.contains(path)
     }
 
+    /// The steps, each with the one that decides about where it is.
+    pub(crate) fn with_above(&self) -> impl Iterator<Item = (&FileStep, Option<&FileStep>)> {
+        with_above(&self.steps)
+    }
+
     /// Links that the command must not replace.
     pub(crate) fn links(&self) -> impl Iterator<Item = &Path> {
         let links = self.steps.iter().filter(|step| step.access == FileAccess::Link);
         links.map(|step| Path::new(&step.path))
+    }
+
+    /// Where the command may write at all, the outermost of each: what is in these and cannot be written, mounts keep.
+    #[must_use]
+    pub(crate) fn written(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = KERNELS_OWN.map(PathBuf::from).into();
+        let is_written = |access| matches!(access, FileAccess::Private | FileAccess::Layer | FileAccess::Writable);
+        // A folder comes before what is in it.
+        for path in self.steps.iter().filter(|step| is_written(step.access)).map(|step| Path::new(&step.path)) {
+            if !path.ancestors().any(|above| all.iter().any(|written| written == above)) {
+                all.push(path.to_owned());
+            }
+        }
+        all
     }
 
     /// Whether the command finds nothing there: the deepest step decides.
@@ -152,9 +181,44 @@ impl FilePlan {
     }
 }
 
+/// Steps, each with the one that decides about where it is. Their paths are sorted.
+pub(crate) fn with_above(steps: &[FileStep]) -> impl Iterator<Item = (&FileStep, Option<&FileStep>)> {
+    let mut above: Vec<&FileStep> = Vec::new();
+    steps.iter().map(move |step| {
+        above.retain(|folder| step.is_below(folder));
+        let nearest = above.last().copied();
+        above.push(step);
+        (step, nearest)
+    })
+}
+
 /// Where a link leads, or what it says where that is nowhere; an empty path where something else is, and nothing where
 /// nothing is.
 pub(crate) fn link_at(path: &Path) -> Option<PathBuf> {
     let link = path.read_link().map(|says| path.canonicalize().unwrap_or(says));
     link.or_else(|_| path.symlink_metadata().map(|_| PathBuf::new())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_named_by_the_outermost_folder() {
+        let step = |path: &str, access| FileStep { path: path.into(), access, from: path.into() };
+        let steps = vec![
+            step("/dev/shm", FileAccess::Private),
+            step("/h", FileAccess::Layer),
+            step("/h/work", FileAccess::Writable),
+            step("/h/work/.envrc", FileAccess::ReadOnly),
+            step("/run", FileAccess::Empty),
+            step("/run/work", FileAccess::Writable),
+            step("/run/work/.git", FileAccess::Writable),
+            step("/run/workshop", FileAccess::Writable),
+            step("/tmp", FileAccess::Private),
+        ];
+        let plan = FilePlan { steps, ..FilePlan::default() };
+        let expected = ["/dev", "/proc", "/h", "/run/work", "/run/workshop", "/tmp"];
+        assert_eq!(plan.written(), expected.map(PathBuf::from));
+    }
 }

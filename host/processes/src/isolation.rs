@@ -2,7 +2,8 @@
 //!
 //! It is born into new namespaces and gives them what they lack: users, mounts, the interface `lo`. Then it gives up
 //! its privileges. There are two user namespaces, one in the other: the outer one owns the mounts, and the program lives
-//! in the inner one, so that even a capability it should never get would not let it take a mount away.
+//! in the inner one, so that even a capability it should never get would not let it take a mount away. And it gets a
+//! domain that writes in its own places alone, since a descriptor that another sandbox hands over leads past its mounts.
 //!
 //! Another kind of child only lays a layer over a folder, holds links where they are, covers what may be gone soon and makes
 //! devices read-only, in a mount namespace of its own, for a program that makes a sandbox by itself and cannot do that.
@@ -17,8 +18,9 @@ mod layer;
 mod mounts;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use footbridge_domains::write_below;
 use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
@@ -94,12 +96,16 @@ impl Isolation {
         identity::map(self.uid, 0, self.gid, 0).map_err(StartRefusal::io_at(Step::Identity))
     }
 
-    /// The last step before the program: no capability, none to get, and the system call filter. A program that makes
-    /// the sandbox by itself does that itself too.
+    /// The last step before the program: no capability, none to get, a domain that writes in its own places alone, and the
+    /// system call filter. A program that makes the sandbox by itself does that itself too.
     pub(crate) fn give_up_privileges(&self) -> Result<(), StartRefusal> {
-        let IsolationKind::Sandbox { nesting, .. } = &self.kind else { return Ok(()) };
+        let IsolationKind::Sandbox { nesting, files } = &self.kind else { return Ok(()) };
         sys::drop_capabilities().map_err(StartRefusal::at(Step::Capabilities))?;
         nix::sys::prctl::set_no_new_privs().map_err(StartRefusal::at(Step::Filter))?;
+        if *nesting == Nesting::Refused {
+            // Sandboxes in this one have to mount.
+            write_below(files.written().iter().map(PathBuf::as_path)).map_err(StartRefusal::at(Step::OwnPlaces))?;
+        }
         filter::install(*nesting).map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() })
     }
 }

@@ -14,7 +14,6 @@
 mod channel;
 mod cleanup;
 mod command;
-mod confine;
 mod exec;
 mod finish;
 mod order;
@@ -38,8 +37,8 @@ use tokio::process::Child;
 
 pub use crate::refusal::{StartRefusal, Step};
 pub use command::{KeptCommand, ProgramStream};
-pub use confine::Confinement;
 pub use finish::children_of;
+pub use footbridge_domains::Confinement;
 use order::{Report, Request};
 
 /// The first argument that makes this process a keeper.

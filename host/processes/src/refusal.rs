@@ -57,6 +57,8 @@ pub enum Step {
     Loopback,
     /// Dropping all capabilities.
     Capabilities,
+    /// Letting it write in its own places alone.
+    OwnPlaces,
     /// Installing the system call filter.
     Filter,
 }
@@ -87,6 +89,7 @@ impl fmt::Display for Step {
             Self::Terminals => f.write_str("mount a private /dev/pts in the sandbox"),
             Self::Loopback => f.write_str("bring up loopback in the sandbox"),
             Self::Capabilities => f.write_str("drop capabilities in the sandbox"),
+            Self::OwnPlaces => f.write_str("keep the sandbox to what it may write"),
             Self::Filter => f.write_str("install the sandbox's system call filter"),
         }
     }
@@ -153,6 +156,11 @@ impl StartRefusal {
             ),
             (Step::Descriptors, Errno::ENOSYS | Errno::EINVAL) => Some("this needs Linux 5.11 or later".to_owned()),
             (Step::PassOn, Errno::EINVAL) => Some("the limit of open files is too low for it: ulimit -n 64".to_owned()),
+            (_, Errno::EMFILE) => Some("the limit of open files is too low for it: ulimit -n 256".to_owned()),
+            (Step::File(path), Errno::ENOSPC) => Some(format!(
+                "what is kept read-only around it takes more mounts than fs.mount-max: start in a folder further down \
+                 than the one that holds {path:?}"
+            )),
             (Step::ReadOnly | Step::File(_), Errno::ENOSYS) => Some("this needs Linux 5.12 or later".to_owned()),
             (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {

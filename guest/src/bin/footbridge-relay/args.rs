@@ -31,6 +31,8 @@ Usage:
   --lifeline-grace TIME    with CMD: how long the harness may be gone before CMD is ended, 10s by default;
                            0 never ends it
   --path-first DIR         with CMD: put DIR before all others on CMD's PATH
+  --write-below PATH       have CMD, and the relay, write nowhere else; for each folder or file where they may, as far
+                           as the kernel knows how (Landlock); nothing can be mounted then
   -h, --help               show this
   -V, --version            show the version
 
@@ -60,6 +62,8 @@ pub(crate) struct Options {
     pub(crate) lifeline_grace: Duration,
     /// What goes first on the command's PATH.
     pub(crate) path_first: Option<OsString>,
+    /// Where alone it may write, unless this is empty.
+    pub(crate) write_below: Vec<OsString>,
     /// Empty where there is none.
     pub(crate) command: Vec<OsString>,
 }
@@ -128,6 +132,7 @@ struct Typed {
     patience: Option<Duration>,
     lifeline_grace: Option<Duration>,
     path_first: Option<OsString>,
+    write_below: Vec<OsString>,
     command: Vec<OsString>,
 }
 
@@ -160,6 +165,7 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
                 typed.lifeline_grace = Some(duration("--lifeline-grace", parser.value()?.string()?)?);
             }
             Some(Arg::Long("path-first")) => typed.path_first = Some(not_empty(parser.value()?)?),
+            Some(Arg::Long("write-below")) => typed.write_below.push(parser.value()?),
             Some(Arg::Value(word)) => return Err(ArgsError::BareWord(word)),
             Some(other) => return Err(other.unexpected().into()),
         }
@@ -197,6 +203,7 @@ impl Typed {
             patience: self.patience.unwrap_or(DEFAULT_PATIENCE),
             lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
             path_first: self.path_first,
+            write_below: self.write_below,
             command: self.command,
         })
     }
@@ -317,6 +324,12 @@ mod tests {
             assert!(error.contains(part), "{words:?}: {error}");
         }
         assert!(options(&["--to", "unix:/b", "--listen", "tcp:0.0.0.0:1", "--allow-wide-listen"]).is_ok());
+    }
+
+    #[test]
+    fn places_to_write_are_as_many_as_are_named() {
+        let got = options(&["--to", "unix:/b", "--write-below", "/a", "--write-below=/b c", "--", "sh"]).unwrap();
+        assert_eq!(got.write_below, ["/a", "/b c"]);
     }
 
     #[test]

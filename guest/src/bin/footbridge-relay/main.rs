@@ -28,10 +28,12 @@ use std::{
     io::{self, Write},
     net::SocketAddr,
     os::fd::OwnedFd,
+    path::Path,
     process::ExitCode,
     rc::Rc,
 };
 
+use footbridge_domains::write_below;
 use footbridge_guest::sys::{self, OpenFiles};
 
 use crate::{
@@ -51,6 +53,8 @@ enum RelayError {
     Announce { number: i32, source: io::Error },
     #[error(transparent)]
     Listen(#[from] ListenError),
+    #[error("cannot keep to what it may write: {0}")]
+    WriteBelow(#[source] nix::errno::Errno),
     #[error("cannot start: {0}")]
     Start(#[source] io::Error),
     #[error(transparent)]
@@ -63,7 +67,7 @@ impl RelayError {
     fn status(&self) -> u8 {
         match self {
             Self::ReadyFd { .. } => 2,
-            Self::Announce { .. } | Self::Listen(_) | Self::Start(_) => 1,
+            Self::Announce { .. } | Self::Listen(_) | Self::WriteBelow(_) | Self::Start(_) => 1,
             Self::Command(error) => error.status(),
             Self::Gone(_) => 125,
         }
@@ -106,6 +110,9 @@ fn start(options: Options) -> Result<u8, RelayError> {
         None => None,
     };
     sys::close_the_rest_on_exec();
+    if !options.write_below.is_empty() {
+        write_below(options.write_below.iter().map(Path::new)).map_err(RelayError::WriteBelow)?;
+    }
     let open_files = OpenFiles::raise().map_err(RelayError::Start)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;
     tokio::task::LocalSet::new().block_on(&runtime, run(options, ready, open_files))

@@ -26,6 +26,7 @@ use super::{
     folder::RunFolder,
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
+    replaced::KeptFiles,
 };
 use crate::{config::folders::Folders, report};
 
@@ -52,6 +53,8 @@ pub(super) struct GuestFiles {
     repositories: Repositories,
     /// When the view was made.
     since: SystemTime,
+    /// What is kept there, in case that it is replaced all the same.
+    kept: KeptFiles,
 }
 
 /// Why the command cannot have these files.
@@ -169,6 +172,7 @@ impl GuestFiles {
             is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
             since: SystemTime::now(),
+            kept: KeptFiles::default(),
         })
     }
 
@@ -212,6 +216,7 @@ impl GuestFiles {
         say_not_whole(&self.found.cut);
         let plan = self.view(run, folders, folder, guest).plan()?;
         say_not_kept(&plan);
+        self.kept = KeptFiles::of(run, &plan);
         Ok(plan)
     }
 
@@ -265,6 +270,7 @@ impl GuestFiles {
 
     /// Tells of what could not be kept from the command.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
+        self.kept.say_what_was_replaced();
         let ended = Ended {
             writes: &self.writes,
             since: self.since,

@@ -17,6 +17,7 @@ mod guest;
 mod links;
 mod patience;
 mod plan;
+mod replaced;
 mod supervise;
 
 use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};

@@ -6,12 +6,14 @@
 //! - `keyctl`, `add_key`, `request_key`: the session keyring is the caller's own, with whatever the login put in it.
 //! - User namespaces, unless they are asked for: `clone` and `unshare` with CLONE_NEWUSER, and `setns`. In one, a
 //!   process has every capability, and with them much more of the kernel to try.
+//! - Cgroup namespaces, where user namespaces are asked for, and only then possible: `clone` and `unshare` with
+//!   CLONE_NEWCGROUP. By one, whoever is root outside mounts the machine's cgroups anew, and writes to them.
 //! - The set-user-id bit of files, unless user namespaces are asked for, whose sandboxes and images have such files:
 //!   any user of the host could run one that is left in the folder of work, and would be the user of the command. The
 //!   bit of a group is not refused, since folders have it for good reasons.
 //!
-//! All get EPERM. What `clone3` and `openat2` are asked is in memory, which a filter cannot read, so they get ENOSYS where
-//! user namespaces are refused; libraries fall back to `clone` and `openat`. Calls by another architecture's numbers
+//! All get EPERM. What `clone3` and `openat2` are asked is in memory, which a filter cannot read, so they get ENOSYS,
+//! `openat2` only where user namespaces are refused; libraries fall back to `clone` and `openat`. Calls by another architecture's numbers
 //! (32-bit programs) are killed; x32 has its own numbers here.
 
 use std::collections::BTreeMap;
@@ -128,17 +130,24 @@ fn program(nesting: Nesting) -> Result<BpfProgram, FilterError> {
     for call in [libc::SYS_io_uring_setup, libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key] {
         refuse(&mut rules, call, &[])?;
     }
+    let namespace = match nesting {
+        Nesting::Refused => libc::CLONE_NEWUSER,
+        Nesting::Allowed => libc::CLONE_NEWCGROUP,
+    };
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
+        refuse(&mut rules, call, &[vec![has(0, namespace.unsigned_abs())?]])?;
+    }
     if nesting == Nesting::Refused {
-        for call in [libc::SYS_clone, libc::SYS_unshare] {
-            refuse(&mut rules, call, &[vec![has(0, libc::CLONE_NEWUSER.unsigned_abs())?]])?;
-        }
         refuse(&mut rules, libc::SYS_setns, &[])?;
         refuse_set_user_id(&mut rules)?;
     }
     let refused = SeccompAction::Errno(Errno::EPERM as u32);
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)?;
-    let missing: &[i64] = if nesting == Nesting::Refused { &[libc::SYS_clone3, libc::SYS_openat2] } else { &[] };
+    let missing: &[i64] = match nesting {
+        Nesting::Refused => &[libc::SYS_clone3, libc::SYS_openat2],
+        Nesting::Allowed => &[libc::SYS_clone3],
+    };
     let mut program = without(missing);
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)

@@ -1,8 +1,9 @@
 //! What the sandbox sees of the file system: the host's, read-only, but for the steps of a [`FilePlan`].
 //!
 //! Whatever of the host shows somewhere is copied as a mount before anything is changed, and put in place by an open
-//! descriptor of that place. No path is followed over a link: they are resolved, and one that has a link now was
-//! replaced meanwhile.
+//! descriptor of that place. Only what shows in its own place in something of the host's is copied there, once that is in
+//! place: there may be thousands of these, and only so many descriptors. No path is followed over a link: they are
+//! resolved, and one that has a link now was replaced meanwhile.
 //!
 //! Devices open below /dev alone, and there those that are put in place: for whoever is root outside, a node anywhere else
 //! would be a disk of the host's.
@@ -10,11 +11,15 @@
 //! What this process may not reach, with its capabilities still in hand, the command may not reach either: it is
 //! passed over.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, read_dir};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -61,7 +66,11 @@ pub(super) fn cut_off() -> Result<(), StartRefusal> {
 enum Source {
     None,
     Copy(OwnedFd),
+    /// A file that many steps show.
+    Shared(Rc<Held>),
     Lower(Held),
+    /// What is there when the step is taken.
+    InPlace,
 }
 
 /// Builds the view, as the first process of new namespaces.
@@ -92,9 +101,22 @@ pub(crate) fn can_cover() -> bool {
 }
 
 fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {
-    // Links are held, and come with what they are in.
-    let steps = plan.steps.iter().filter(|step| step.access != FileAccess::Link);
-    steps.map(|step| Ok((step, source(step)?))).collect()
+    let mut shared: HashMap<&OsStr, Rc<Held>> = HashMap::new();
+    let mut all = Vec::new();
+    for (step, above) in plan.with_above() {
+        let source = match step.access {
+            // They are held, and come with what they are in.
+            FileAccess::Link => continue,
+            _ if step.is_in_place_below(above) => Source::InPlace,
+            FileAccess::EmptyFile => match shared.entry(&step.from) {
+                Entry::Occupied(held) => Source::Shared(Rc::clone(held.get())),
+                Entry::Vacant(free) => Source::Shared(Rc::clone(free.insert(Rc::new(open(Path::new(&step.from))?)))),
+            },
+            _ => source(step)?,
+        };
+        all.push((step, source));
+    }
+    Ok(all)
 }
 
 /// Makes each of these links a mount of its own, which nobody can replace who sees it, also in copies of what it is in.
@@ -110,11 +132,16 @@ fn hold<'a>(links: impl Iterator<Item = &'a Path>) -> Result<(), StartRefusal> {
     Ok(())
 }
 
-/// Takes what steps a program that makes a sandbox by itself cannot, each where it is: holds links, covers what is hidden
-/// and not gone by now, and makes read-only what will show of the host's /dev.
+/// Takes what steps a program that makes a sandbox by itself cannot, or not so many, each where it is: keeps what is in
+/// something that it will show, holds links, covers what is hidden and not gone by now, and makes read-only what will show
+/// of the host's /dev.
 pub(super) fn prepare(plan: &FilePlan) -> Result<(), StartRefusal> {
-    hold(plan.links())?;
     let all = |accesses: &'static [FileAccess]| plan.steps.iter().filter(|step| accesses.contains(&step.access));
+    let is_device = |step: &FileStep| Path::new(&step.path).starts_with("/dev");
+    for step in all(&[FileAccess::ReadOnly, FileAccess::Writable]).filter(|step| !is_device(step)) {
+        keep_there(step)?;
+    }
+    hold(plan.links())?;
     for step in all(&[FileAccess::Empty, FileAccess::EmptyFile]) {
         let source = source(step)?;
         match try_open(Path::new(&step.path)) {
@@ -122,13 +149,24 @@ pub(super) fn prepare(plan: &FilePlan) -> Result<(), StartRefusal> {
             held => cover_there(step, source, &held.map_err(StartRefusal::at(of_step(step)))?)?,
         }
     }
-    let shown = all(&[FileAccess::ReadOnly]).map(|step| PathBuf::from(&step.path));
-    for path in own_devices().into_iter().chain(shown.filter(|path| path.starts_with("/dev"))) {
+    let shown = all(&[FileAccess::ReadOnly]).filter(|step| is_device(step)).map(|step| PathBuf::from(&step.path));
+    for path in own_devices().into_iter().chain(shown) {
         if let Some((held, copy)) = read_only_copy(&path)? {
             sys::place_mount(&copy, &held.fd).map_err(StartRefusal::at(Step::Devices))?;
         }
     }
     Ok(())
+}
+
+/// Takes a step about what stays where it is. As [`cover_there`], without what bubblewrap would take from it.
+fn keep_there(step: &FileStep) -> Result<(), StartRefusal> {
+    let failed = || StartRefusal::at(of_step(step));
+    let held = open(Path::new(&step.path))?;
+    let copy = sys::copy_of_mount(&held.fd).map_err(failed())?;
+    let read_only = if step.access == FileAccess::ReadOnly { MsFlags::MS_RDONLY } else { MsFlags::empty() };
+    let limits = read_only | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    sys::limit_mount(&copy, limits, true).map_err(failed())?;
+    sys::place_mount(&copy, &held.fd).map_err(failed())
 }
 
 /// Takes a step that hides something, where that is. The mount lacks from its start all that bubblewrap would take from it,
@@ -137,7 +175,7 @@ fn cover_there(step: &FileStep, source: Source, at: &Held) -> Result<(), StartRe
     let limits = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     let covered = match source {
         Source::Copy(copy) => sys::limit_mount(&copy, limits, false).and_then(|()| sys::place_mount(&copy, &at.fd)),
-        Source::None | Source::Lower(_) => {
+        Source::None | Source::Lower(_) | Source::Shared(_) | Source::InPlace => {
             mount_plain(Some("tmpfs"), &at.through_descriptor(), Some(EMPTY_FOLDER), closed() | limits)
         }
     };
@@ -215,14 +253,26 @@ fn take(step: &FileStep, source: Source) -> Result<(), StartRefusal> {
             made(path, true)?;
             layer::lay(&lower, path)
         }
-        Source::Copy(copy) => {
-            if step.access != FileAccess::Writable {
-                sys::limit_mount(&copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
-            }
-            let is_folder = is_folder(&copy).map_err(failed())?;
-            sys::place_mount(&copy, &made(path, is_folder)?.fd).map_err(failed())
+        Source::Copy(copy) => place(step, &copy, None),
+        Source::Shared(held) => place(step, &sys::copy_of_mount(&held.fd).map_err(failed())?, None),
+        Source::InPlace => {
+            let held = open(path)?;
+            place(step, &sys::copy_of_mount(&held.fd).map_err(failed())?, Some(held))
         }
     }
+}
+
+/// Puts a copy where the step says, which may be open already.
+fn place(step: &FileStep, copy: &OwnedFd, at: Option<Held>) -> Result<(), StartRefusal> {
+    let failed = || StartRefusal::at(of_step(step));
+    if step.access != FileAccess::Writable {
+        sys::limit_mount(copy, MsFlags::MS_RDONLY, true).map_err(failed())?;
+    }
+    let at = match at {
+        Some(held) => held,
+        None => made(Path::new(&step.path), is_folder(copy).map_err(failed())?)?,
+    };
+    sys::place_mount(copy, &at.fd).map_err(failed())
 }
 
 fn is_folder(at: impl AsFd) -> nix::Result<bool> {

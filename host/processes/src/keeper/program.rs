@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+use footbridge_domains::Confinement;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
 use nix::pty::{PtyMaster, posix_openpt, ptsname_r, unlockpt};
@@ -17,7 +18,6 @@ use nix::sys::termios::{SetArg, tcgetattr, tcsetattr};
 use nix::unistd::{chdir, dup2_stderr, dup2_stdin, dup2_stdout, setsid};
 
 use super::channel;
-use super::confine::Confinement;
 use super::exec::execute;
 use super::order::{FIRST_MORE, Order, Report, Slot, Target};
 use super::own_processes;
@@ -48,6 +48,9 @@ pub(super) struct ChildDescriptors<'a> {
 /// Becomes the program, or says why not.
 pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -> Result<Infallible, StartRefusal> {
     setsid().map_err(StartRefusal::at(Step::Session))?;
+    // For what is held while its files are put in place.
+    let (_, most) = order.inherited.files;
+    let _lower_is_often_enough = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     if let Some(isolation) = &order.isolation {
         isolation.enter()?;
     }
@@ -63,7 +66,7 @@ pub(super) fn become_program(order: &Order, descriptors: ChildDescriptors<'_>) -
     }
     pass_on(&descriptors.more)?;
     if order.confined {
-        Confinement::here().enter()?;
+        Confinement::here().enter().map_err(StartRefusal::at(Step::Confinement))?;
     }
     tie_to_keeper(descriptors.refusals)?;
     let program = order.program.to_string_lossy().into_owned();

@@ -6,7 +6,7 @@
 //! at a place of its own. That child holds links, too, which bubblewrap would follow, makes devices read-only, which
 //! bubblewrap binds so that whoever owns them could change their modes, covers what may be gone by the time that bubblewrap
 //! would, which does not start then, and cuts its mounts off from the host's: bubblewrap would show what is mounted there
-//! later, and as it is.
+//! later, and as it is. The domain that writes in the sandbox's own places alone is the relay's to enter, as the last step.
 //!
 //! Failure: bubblewrap says on standard error what it could not do, and ends with 1, as many commands do. So the relay
 //! says on a pipe that it runs; a pipe that closes before is a sandbox that did not start.
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::is_kernels;
 use super::{FilterError, Nesting, filter_bytes};
-use crate::file_plan::{FileAccess, FilePlan, FileStep, MountsBefore};
+use crate::file_plan::{FileAccess, FilePlan, FileStep, MountsBefore, with_above};
 use crate::isolation::of_the_machine;
 use crate::keeper::{Kept, KeptCommand};
 use crate::refusal::namespaces_hint;
@@ -27,6 +27,9 @@ use crate::refusal::namespaces_hint;
 /// The name of the program and of its package.
 pub const PROGRAM: &str = "bwrap";
 const PACKAGE: &str = "bubblewrap";
+
+/// It takes so many arguments in all, its name and the command's own among them.
+const MAX_WORDS: usize = 9_000;
 
 /// Why there is no such sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,22 @@ pub enum BwrapError {
     /// It ended before the command could start.
     #[error("{PROGRAM} could not make the sandbox; what it said is above this line ({hint})", hint = namespaces_hint())]
     NotStarted,
+    /// It takes no more arguments.
+    #[error(
+        "{PROGRAM} cannot keep so much from the command: {count} files and folders that others run or obey, most of them in \
+         {}; start in a folder further down, or use --sandbox net", folder.display()
+    )]
+    TooMany {
+        /// How many are kept.
+        count: usize,
+        /// The folder that holds most of them.
+        folder: PathBuf,
+    },
+    /// As [`BwrapError::TooMany`], by the command's own.
+    #[error(
+        "{PROGRAM} takes {MAX_WORDS} arguments in all, and the command has {0}: hand them over in a file, or use --sandbox net"
+    )]
+    LongCommand(usize),
     /// No filter for system calls.
     #[error(transparent)]
     Filter(#[from] FilterError),
@@ -83,10 +102,20 @@ pub fn command(
         MountsBefore::Refused => (Vec::new(), plan.steps.iter().collect()),
     };
     files(&mut args, &left, place.layer, &of_the_machine());
+    let kept = args.0.len();
     args.add(["--chdir".as_ref(), place.folder.as_os_str()]);
     args.add(["--".as_ref(), plan.program.as_os_str(), "--ready-fd".as_ref()]);
     args.add([ready_number.to_string()]);
+    if place.nesting == Nesting::Refused {
+        // bubblewrap has to mount yet, so that the relay enters the domain.
+        let written = plan.written();
+        args.add(written.iter().flat_map(|place| [OsStr::new("--write-below"), place.as_os_str()]));
+    }
     args.add(relay_args);
+    if args.0.len() >= MAX_WORDS {
+        let others = args.0.len() - kept;
+        return Err(if kept < others { BwrapError::LongCommand(others) } else { too_many(&left) });
+    }
     let mut command = Kept::command(place.program).args(args.0).wrapper().more([filter, announced.into()]);
     if plan.mounts_before == MountsBefore::Made {
         let layer = plan.steps.iter().find(|step| step.access == FileAccess::Layer);
@@ -98,16 +127,15 @@ pub fn command(
 
 /// The steps that the keeper's child takes before, and those that are left for bubblewrap: only where nothing is shown
 /// in it can something of the host's be hidden before, and nothing that bubblewrap itself needs: its program, and what
-/// shows elsewhere.
+/// shows elsewhere. What is kept in a folder that can be written comes with that, as the mount that it was made before:
+/// there may be more of it than bubblewrap takes arguments.
 fn split<'a>(steps: &'a [FileStep], program: &Path) -> (Vec<FileStep>, Vec<&'a FileStep>) {
     let (mut before, mut left) = (Vec::new(), Vec::new());
     let elsewhere = steps.iter().filter(|step| step.from != step.path).map(|step| PathBuf::from(&step.from));
     let needed: BTreeSet<PathBuf> = elsewhere.chain([program.to_owned()]).chain(program.canonicalize().ok()).collect();
     let is_needed = |step: &FileStep| needed.iter().any(|path| path.starts_with(&step.path));
-    let mut above: Vec<&FileStep> = Vec::new();
-    for (number, step) in steps.iter().enumerate() {
-        above.retain(|folder| step.is_below(folder));
-        let shown_by = above.last().map(|folder| folder.access);
+    for (number, (step, above)) in with_above(steps).enumerate() {
+        let shown_by = above.map(|folder| folder.access);
         let is_host_s = matches!(shown_by, None | Some(FileAccess::ReadOnly | FileAccess::Writable));
         let is_alone = steps.get(number + 1).is_none_or(|next| !next.is_below(step));
         match step.access {
@@ -116,12 +144,12 @@ fn split<'a>(steps: &'a [FileStep], program: &Path) -> (Vec<FileStep>, Vec<&'a F
                 before.push(step.clone())
             }
             FileAccess::ReadOnly if is_kernels(Path::new(&step.path)) => {
-                before.push(step.clone());
+                before.extend(Path::new(&step.path).starts_with("/dev").then(|| step.clone()));
                 left.push(step);
             }
+            _ if step.is_in_place_below(above) => before.push(step.clone()),
             _ => left.push(step),
         }
-        above.push(step);
     }
     (before, left)
 }
@@ -155,6 +183,14 @@ fn files(args: &mut Words, steps: &[&FileStep], layer: &Path, machine: &[PathBuf
 
 fn is_missing(path: &OsStr) -> bool {
     Path::new(path).symlink_metadata().is_err()
+}
+
+/// Names the folder that can be written and holds most of what has to be kept.
+fn too_many(left: &[&FileStep]) -> BwrapError {
+    let written = left.iter().filter(|step| step.access == FileAccess::Writable);
+    let in_it = |folder: &FileStep| left.iter().filter(|step| step.is_below(folder)).count();
+    let most = written.max_by_key(|folder| in_it(folder)).map(|folder| PathBuf::from(&folder.path));
+    BwrapError::TooMany { count: left.len(), folder: most.unwrap_or_default() }
 }
 
 /// A descriptor from which these few bytes can be read.
@@ -194,6 +230,8 @@ mod tests {
             step("/h/work", FileAccess::Writable),
             step("/h/work/.env", FileAccess::EmptyFile),
             step("/h/work/.envrc", FileAccess::Link),
+            step("/h/work/.git", FileAccess::Writable),
+            step("/h/work/.git/hooks", FileAccess::ReadOnly),
             step("/h/work/keys", FileAccess::Empty),
             step("/run", FileAccess::Empty),
             step("/run/s", FileAccess::ReadOnly),
@@ -207,9 +245,27 @@ mod tests {
             |steps: &[&FileStep]| steps.iter().map(|step| step.path.to_string_lossy()).collect::<Vec<_>>().join(" ");
         assert_eq!(
             paths(&before.iter().collect::<Vec<_>>()),
-            "/a.sock /dev/dri /h/work/.env /h/work/.envrc /h/work/keys"
+            "/a.sock /dev/dri /h/work/.env /h/work/.envrc /h/work/.git /h/work/.git/hooks /h/work/keys"
         );
         assert_eq!(paths(&left), "/bin /dev/dri /h /h/secret /h/work /run /run/s /s/relay /state /tmp /tmp/state");
+    }
+
+    #[test]
+    fn more_than_bubblewrap_takes_is_refused_by_the_folder_that_holds_most() {
+        let step = |path: &str, access| FileStep { path: path.into(), access, from: path.into() };
+        let mut steps = vec![step("/a", FileAccess::Writable), step("/w", FileAccess::Writable)];
+        steps.extend((0..3_000).map(|number| step(&format!("/w/{number}"), FileAccess::ReadOnly)));
+        let place = |nesting| BwrapLayout {
+            program: Path::new("/bin/bwrap"),
+            folder: Path::new("/w"),
+            layer: Path::new("/layer"),
+            nesting,
+        };
+        let plan = FilePlan { steps, mounts_before: MountsBefore::Refused, ..FilePlan::default() };
+        let refused = command(place(Nesting::Refused), &plan, Vec::new()).unwrap_err().to_string();
+        assert!(refused.contains("3002 files") && refused.contains("most of them in /w;"), "{refused}");
+        let plan = FilePlan { mounts_before: MountsBefore::Made, ..plan };
+        assert!(command(place(Nesting::Refused), &plan, Vec::new()).is_ok());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod environment;
 pub mod files;
 mod git_settings;
 pub mod guarded;
+pub mod kept_names;
 pub mod layer;
 pub mod net;
 pub mod new_links;

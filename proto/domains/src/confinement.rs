@@ -5,9 +5,11 @@
 //! with it. Whoever is outside, as the keeper is, reaches in as before. Root is not kept away from anything in earnest:
 //! since Linux 6.15, for one, CAP_PERFMON alone lets it read the memory of others.
 //!
-//! The domain takes nothing else away: files, folders, mounts and the network are as they were. There is one price:
-//! without privileges the kernel makes no domain for a process that could still gain some, so set-user-id programs
-//! (`sudo`, `newuidmap` of rootless Podman) gain nothing in it.
+//! The domain takes one thing else away: nothing in it mounts anything, not even in a user namespace of its own. What a
+//! server must not replace is kept by mounts, and with other mounts it would be a name like any other. So the domain is one
+//! over files, with the one right that has to be given back anyway, since moves between folders are forbidden otherwise.
+//! Files, folders and the network are as they were. And without privileges the kernel makes no domain for a process that
+//! could still gain some, so set-user-id programs (`sudo`, `newuidmap` of rootless Podman) gain nothing in it.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, RulesetAttr, RulesetCreated,
@@ -15,15 +17,14 @@ use landlock::{
 };
 use nix::errno::Errno;
 
-use crate::refusal::{StartRefusal, Step};
+use crate::errno_of;
 
 /// How well the kernel can confine a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement {
     /// It neither looks into other processes nor signals them: Linux 6.12 and later.
     Full,
-    /// It does not look into other processes, and can signal them: Linux 5.19 and later. It cannot mount anything
-    /// either, not even in a user namespace of its own.
+    /// It does not look into other processes, and can signal them: Linux 5.19 and later.
     Partial,
     /// Not at all: an older kernel, one without Landlock, or a container engine that forbids it.
     None,
@@ -54,33 +55,28 @@ impl Confinement {
 
     /// A domain that is ready to be entered. An error means that the kernel has none such.
     fn ruleset(self) -> Result<Option<RulesetCreated>, landlock::RulesetError> {
-        let base = landlock::Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let base = || {
+            let base = landlock::Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+            // Linux 5.13 to 5.18 cannot give it back.
+            base.handle_access(AccessFs::Refer)
+        };
         match self {
-            Self::Full => base.scope(Scope::from_all(ABI::V6))?.create().map(Some),
-            // The kernel refuses a domain without any right. Of all rights this one has to be given back anyway: a
-            // domain over files forbids renames across folders otherwise. Linux 5.13 to 5.18 cannot give it back.
-            Self::Partial => base.handle_access(AccessFs::Refer)?.create().map(Some),
+            Self::Full => base()?.scope(Scope::from_all(ABI::V6))?.create().map(Some),
+            Self::Partial => base()?.create().map(Some),
             Self::None => Ok(None),
         }
     }
 
     /// Puts this thread, and all that comes of it, into a domain of its own.
-    pub(super) fn enter(self) -> Result<(), StartRefusal> {
-        let refused = |error| StartRefusal::at(Step::Confinement)(errno_of(&error));
-        let Some(mut ruleset) = self.ruleset().map_err(refused)? else { return Ok(()) };
-        if self == Self::Partial {
-            let root = PathFd::new("/").map_err(|_| StartRefusal::at(Step::Confinement)(Errno::ENOENT))?;
-            ruleset = ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer)).map_err(refused)?;
-        }
-        ruleset.restrict_self().map(drop).map_err(refused)
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn enter(self) -> nix::Result<()> {
+        let Some(ruleset) = self.ruleset().map_err(|error| errno_of(&error))? else { return Ok(()) };
+        let root = PathFd::new("/").map_err(|_| Errno::ENOENT)?;
+        let given_back = ruleset.add_rule(PathBeneath::new(root, AccessFs::Refer));
+        given_back.and_then(RulesetCreated::restrict_self).map(drop).map_err(|error| errno_of(&error))
     }
-}
-
-/// The kernel's reason, which the library has somewhere below its own.
-fn errno_of(error: &(dyn std::error::Error + 'static)) -> Errno {
-    let below = std::iter::successors(Some(error), |error| error.source());
-    let numbers = below.filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
-    numbers.last().map_or(Errno::ENOSYS, Errno::from_raw)
 }
 
 #[cfg(test)]

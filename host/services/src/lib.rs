@@ -19,6 +19,7 @@
 
 mod answer;
 mod answer_body;
+mod answered;
 mod carried;
 mod client;
 mod connect;
@@ -45,6 +46,7 @@ mod websocket;
 
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
+pub use answered::Behind;
 pub use credential::Credential;
 pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;

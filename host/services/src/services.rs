@@ -46,7 +46,7 @@ use crate::{
     shape::ErrorShape,
     shares::Shares,
     spec::ServiceSpec,
-    upload::{Tally, UploadBounds, Uploaded},
+    upload::{Tally, UploadBounds, UploadError, Uploaded},
     usage::estimated,
     websocket::{Handshake, WebSocket, say_upgrade},
 };
@@ -337,6 +337,8 @@ impl Service {
 
     /// A request without an answer, and what of it went. What a model was asked it may have done, and it counts.
     fn unanswered(&self, outcome: Outcome, tally: &Tally, spending: Option<&Spending>) -> Unanswered {
+        // From here on nothing more of it goes.
+        tally.stop(UploadError::Unanswered);
         let has_left = matches!(outcome, Outcome::Unknown(_));
         let mut passed = tally.passed_on().filter(|_| has_left);
         if let Some(passed) = passed.as_mut().filter(|_| self.spec.usage) {
@@ -398,8 +400,8 @@ impl Service {
         tracing::debug!(service = %name, error = ?error, "no answer");
         match () {
             () if let Some(of) = tally.spent() => Outcome::Unknown(NoAnswer::OverBudget(of)),
-            () if tally.was_over() => Outcome::Unknown(NoAnswer::TooMuchSent),
-            () if tally.was_cut() => Outcome::Unknown(NoAnswer::BodyBroken),
+            () if tally.why() == Some(UploadError::Over) => Outcome::Unknown(NoAnswer::TooMuchSent),
+            () if tally.why() == Some(UploadError::Cut) => Outcome::Unknown(NoAnswer::BodyBroken),
             () => Outcome::Unknown(NoAnswer::ServerGone),
         }
     }

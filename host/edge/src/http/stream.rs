@@ -7,7 +7,8 @@
 //! - head: its first byte was read; ends after `head_time`.
 //! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
 //!
-//! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own.
+//! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own. One whose request
+//! goes on behind its answer, since its body still comes, has no deadline for reading, and ends with that request.
 //!
 //! A client that leaves while its request is handled is noticed, also where bytes lie behind that: hyper reads no further
 //! then, so a few are read ahead here.
@@ -44,6 +45,7 @@ const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 const ANSWERED: u8 = 3;
 const TUNNEL: u8 = 4;
+const GOES_ON: u8 = 5;
 
 /// The handler's end of a connection's state.
 #[derive(Debug, Clone, Default)]
@@ -64,9 +66,14 @@ impl Phase {
 
     /// The handler is done; once its answer is written the connection is idle, if it has not become a tunnel.
     pub(crate) fn answered(&self) {
-        if self.get() != TUNNEL {
+        if !matches!(self.get(), TUNNEL | GOES_ON) {
             self.set(ANSWERED);
         }
+    }
+
+    /// Its request goes on behind its answer, and ends it: whoever reads that has limits of its own.
+    pub(crate) fn goes_on(&self) {
+        self.set(GOES_ON);
     }
 
     /// It is no HTTP any more once its answer is written.
@@ -173,7 +180,7 @@ impl<S: AsyncRead + Unpin> Timed<S> {
 
     /// Reads ahead while a request is handled; an error where its client left.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        while self.phase.get() == BUSY && self.ahead.len() < AHEAD {
+        while matches!(self.phase.get(), BUSY | GOES_ON) && self.ahead.len() < AHEAD {
             let mut bytes = [const { MaybeUninit::uninit() }; AHEAD];
             let mut buffer = ReadBuf::uninit(&mut bytes[..AHEAD - self.ahead.len()]);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {

@@ -16,14 +16,14 @@ use std::{
 
 use bytes::Bytes;
 use footbridge_calls::{cause::Failure, events::CallEvent, service::Forwarded};
-use footbridge_services::{ErrorShape, ServiceAnswer};
+use footbridge_services::{Behind, ErrorShape, ServiceAnswer};
 use http::{HeaderMap, StatusCode, header};
 use tokio::{
     sync::mpsc,
     time::{Instant, Sleep, sleep},
 };
 
-use super::{Ends, errors};
+use super::errors;
 use crate::{
     detach_on_drop::DetachOnDrop,
     http::{
@@ -59,7 +59,7 @@ pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<Box<CallEvent>>, 
 pub(super) struct Telling {
     pub(super) shape: ErrorShape,
     pub(super) phase: Phase,
-    pub(super) ends: Ends,
+    pub(super) behind: Behind,
 }
 
 /// An answer that has begun: its status, its headers, and its body as it comes.
@@ -74,7 +74,7 @@ pub(super) struct Waiting {
     shape: ErrorShape,
     phase: Phase,
     /// Until there is an answer, which has it then.
-    ends: Option<Ends>,
+    behind: Option<Behind>,
     begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
 }
 
@@ -94,7 +94,7 @@ impl Waiting {
         telling: Telling,
         begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
     ) -> Self {
-        let Telling { shape, phase, ends } = telling;
+        let Telling { shape, phase, behind } = telling;
         let comment = format!(": waits for a person (approval {asked})\n\n").into();
         let heartbeat = Box::pin(sleep(Duration::ZERO));
         Self {
@@ -104,7 +104,7 @@ impl Waiting {
             every,
             shape,
             phase,
-            ends: Some(ends),
+            behind: Some(behind),
             begin,
         }
     }
@@ -129,8 +129,8 @@ impl Waiting {
     }
 
     fn answered(&mut self, forwarded: Forwarded<ServiceAnswer>) -> State {
-        let Some(ends) = self.ends.take() else { return State::Over };
-        let telling = Telling { shape: self.shape, phase: self.phase.clone(), ends };
+        let Some(behind) = self.behind.take() else { return State::Over };
+        let telling = Telling { shape: self.shape, phase: self.phase.clone(), behind };
         let Some((status, headers, body)) = (self.begin)(forwarded, telling) else { return State::Over };
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if status.is_success() && kind.starts_with("text/event-stream") {
@@ -195,8 +195,8 @@ mod tests {
         };
         let running = RunningRequest::new(&tasks, work, || Err(Cause::HarnessFailed.into()));
         let cancel = CancellationToken::new();
-        let ends = Ends { _guard: cancel.clone().drop_guard(), cancel };
-        let telling = Telling { shape: ErrorShape::default(), phase: Phase::default(), ends };
+        let behind = Behind { guard: cancel.clone().drop_guard(), cancel, tasks: tasks.clone() };
+        let telling = Telling { shape: ErrorShape::default(), phase: Phase::default(), behind };
         let _unread = Waiting::new(running, "ap-1", Duration::from_secs(1), telling, |_, _| None);
         go.send(()).unwrap();
         timeout(Duration::from_secs(20), ended).await.expect("it waits for its client").unwrap();

@@ -3,6 +3,7 @@
 mod budgets;
 mod changes;
 mod crowds;
+mod early;
 mod guesses;
 mod heads;
 mod http2;

@@ -111,12 +111,16 @@ fn receive(tls: &mut Tls) -> Option<Received> {
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap();
-    // This one answers before it has read what comes.
-    if head.contains("/early ") {
-        return Some(Received { head, body: Vec::new() });
-    }
+    // These answer before they have read what comes.
+    let is_early = ["/early ", "/gone ", "/sink ", "/stream-and-sink "].iter().any(|path| head.contains(path));
+    let body = if is_early { Vec::new() } else { body_of(tls, &head)? };
+    Some(Received { head, body })
+}
+
+/// Reads the body behind a head.
+fn body_of(tls: &mut Tls, head: &str) -> Option<Vec<u8>> {
     let lower = head.to_ascii_lowercase();
-    let mut body = Vec::new();
+    let (mut body, mut byte) = (Vec::new(), [0]);
     if let Some((_, rest)) = lower.split_once("content-length: ") {
         let length: usize = rest.lines().next().unwrap().trim().parse().unwrap();
         body.resize(length, 0);
@@ -129,7 +133,7 @@ fn receive(tls: &mut Tls) -> Option<Received> {
             body.push(byte[0]);
         }
     }
-    Some(Received { head, body })
+    Some(body)
 }
 
 /// Answers as the path says; false where the connection ends.
@@ -226,6 +230,19 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let _rest = std::io::copy(tls, &mut std::io::sink());
             false
         }
+        "/api/gone" => {
+            say("HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nmuch");
+            false
+        }
+        "/api/sink" => {
+            say("HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno");
+            sinks(tls, echo, shared)
+        }
+        // Its answer goes on until its request has ended.
+        "/api/stream-and-sink" => {
+            say("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n");
+            sinks(tls, echo, shared) && tls.write_all(b"0\r\n\r\n").and_then(|()| tls.flush()).is_ok()
+        }
         "/api/identity" => say(&format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: Identity\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{KEY}",
             KEY.len()
@@ -304,6 +321,14 @@ fn repeats_message(tls: &mut Tls) -> std::io::Result<()> {
     let answer = if text == b"key?" { KEY.as_bytes() } else { &text };
     tls.write_all(&[&[0x81, u8::try_from(answer.len()).unwrap()], answer].concat())?;
     tls.flush()
+}
+
+/// Takes a body behind its answer.
+fn sinks(tls: &mut Tls, head: String, shared: &Shared) -> bool {
+    let body = body_of(tls, &head);
+    let is_whole = body.is_some();
+    shared.received.lock().unwrap().push(Received { head, body: body.unwrap_or_default() });
+    is_whole
 }
 
 fn wait_until_left(tls: &mut Tls, shared: &Shared) -> bool {

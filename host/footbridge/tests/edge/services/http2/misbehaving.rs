@@ -234,6 +234,25 @@ fn an_answer_that_is_longer_than_said_brings_no_more_than_was_said() {
 }
 
 #[test]
+fn what_comes_behind_an_answer_is_recorded_with_it() {
+    let services = once(|tls, stream| {
+        write(tls, HEADERS, ENDS_HEADERS, stream, &status(b"401"))?;
+        write(tls, DATA, ENDS_STREAM, stream, b"no")?;
+        reads_body(tls)
+    });
+    let mut client = services.connect();
+    client.send(head("POST /s/second/x HTTP/1.1", &[&services.key(), "Content-Length: 10"]));
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 401 "));
+    assert_eq!((client.chunk().as_deref(), client.chunk()), (Some("no"), None));
+    client.send("hello");
+    assert!(services.records.lines().iter().all(|line| line["type"] != "outcome"), "it is not over");
+    client.send("hello");
+    let (_, outcome) = services.outcome();
+    assert_eq!((&outcome["outcome"], &outcome["sent"]), (&"http_error".into(), &10.into()), "{outcome}");
+    then_goes_on(&services, "http_error");
+}
+
+#[test]
 fn a_connection_that_one_session_holds_up_is_no_other_ones() {
     let services = once(|tls, stream| {
         begins(tls, stream)?;

@@ -4,6 +4,7 @@ mod budgets;
 mod changes;
 mod crowds;
 mod early;
+mod ends;
 mod guesses;
 mod heads;
 mod http2;

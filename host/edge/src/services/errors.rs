@@ -178,13 +178,18 @@ pub(super) fn failed_event(shape: ErrorShape, failure: &Failure) -> Bytes {
     shape.event(said).into()
 }
 
-/// The event for an answer of a service that is no stream, where one has begun. JSON is what its clients read.
-pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8]) -> Bytes {
-    let name = if status.is_success() { "" } else { "event: error\n" };
-    if let Ok(value @ Value::Object(_)) = serde_json::from_slice(body) {
-        return format!("{name}data: {value}\n\n").into();
+/// How the event for an answer begins that is no stream, where one has begun.
+pub(super) fn answered_event_begins(status: StatusCode) -> &'static str {
+    if status.is_success() { "data: " } else { "event: error\ndata: " }
+}
+
+/// The event for such an answer. JSON is what its clients read; of anything else this may be the beginning.
+pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8], is_whole: bool) -> Bytes {
+    if let (true, Ok(value @ Value::Object(_))) = (is_whole, serde_json::from_slice(body)) {
+        return format!("{}{value}\n\n", answered_event_begins(status)).into();
     }
-    let message = format!("the service answered {status}: {}", String::from_utf8_lossy(body));
+    let more = if is_whole { String::new() } else { format!(", of which these are the first {} bytes", body.len()) };
+    let message = format!("the service answered {status}{more}: {}", String::from_utf8_lossy(body));
     let said = Said { status: status.as_u16(), message: &message, reason: "http_error", record: None };
     shape.event(said).into()
 }

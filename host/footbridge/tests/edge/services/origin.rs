@@ -288,6 +288,17 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             say("31\r\n{\"usage\":{\"input_tokens\":11,\"output_tokens\":50}, \r\n");
             while say(&format!("400\r\n{}\r\n", " ".repeat(1024))) {}
             false
+        // What a media type is called is not told by its case.
+        "/api/v1/messages" if target.ends_with("?case") => say(
+            "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\ncontent-length: 9\r\n\r\ndata: a\n\n",
+        ),
+        "/api/v1/messages" if target.ends_with("?large") || target.ends_with("?page") => {
+            let (status, media) =
+                if target.ends_with("?page") { ("500 Broken", "text/html") } else { ("200 OK", "application/json") };
+            let text = format!("{{\n\"text\": \"{}\"\r\n}}\n", "z".repeat(200_000));
+            let length = text.len();
+            say(&format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n{text}"))
+        }
         }
         "/api/v1/messages" if target.ends_with("?stream") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");

@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    error::Error as _,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -21,7 +22,8 @@ use footbridge_core::{
     service::{ServiceRules, TUNNELS},
 };
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use h2::Reason;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::{
     body::{Body as _, Incoming},
     ext::on_informational,
@@ -204,10 +206,13 @@ const STATUS_LINE: usize = 25;
 /// Has counted what an origin says before its answer, for more than so many bytes of which a request ends.
 fn count_early(request: &mut Request<Box<Uploaded>>, tally: &Arc<Tally>, limit: usize) {
     let tally = Arc::clone(tally);
-    on_informational(request, move |head| {
-        let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
-        tally.said_early(STATUS_LINE + head.headers().iter().map(line).sum::<usize>(), limit);
-    });
+    on_informational(request, move |head| tally.said_early(head_bytes(head.headers()), limit));
+}
+
+/// How long a head is, about.
+fn head_bytes(headers: &HeaderMap) -> usize {
+    let line = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + SEPARATORS;
+    STATUS_LINE + headers.iter().map(line).sum::<usize>()
 }
 
 impl Forward for Services {
@@ -249,8 +254,38 @@ fn gives_no_more(connection: &CaptureConnection) {
     }
 }
 
-/// An answer, if the budget has as many bytes left as it says that it has.
-fn covered(response: Response<Incoming>, spending: Option<&Spending>) -> Result<Response<Incoming>, Outcome> {
+/// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7).
+fn is_refused(error: &ClientError) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(said) = error.downcast_ref::<h2::Error>() {
+            let is_refused = said.is_reset() && said.reason() == Some(Reason::REFUSED_STREAM);
+            return said.is_remote() && (said.is_go_away() || is_refused);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An answer, if all that was said is within its limit, its body is coded as chunks alone, and the budget has as many bytes left as
+/// it says that it has.
+fn usable(
+    response: Response<Incoming>,
+    tally: &Tally,
+    limits: &ServiceLimits,
+    spending: Option<&Spending>,
+) -> Result<Response<Incoming>, Outcome> {
+    let headers = response.headers();
+    let said = tally.said_before() + head_bytes(headers);
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_coded = match (codings.next(), codings.next()) {
+        (None, _) => false,
+        (Some(coding), None) => !coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        _ => true,
+    };
+    if said > limits.answer_head_bytes || is_coded {
+        return Err(Outcome::Unknown(NoAnswer::Unusable));
+    }
     let covers = match (spending, response.body().size_hint().exact()) {
         (Some(spending), Some(length)) => spending.covers(length),
         _ => Ok(()),
@@ -295,7 +330,7 @@ impl Service {
             }
             () = tokio::time::sleep_until(until) => Err(self.given_up(&connection, NoAnswer::Timeout)),
         };
-        let answered = answered.and_then(|response| covered(response, spending.as_ref()));
+        let answered = answered.and_then(|response| usable(response, &tally, limits, spending.as_ref()));
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (silence, reads_usage) = (limits.silence_time, self.spec.usage);
@@ -339,9 +374,9 @@ impl Service {
     fn unanswered(&self, outcome: Outcome, tally: &Tally, spending: Option<&Spending>) -> Unanswered {
         // From here on nothing more of it goes.
         tally.stop(UploadError::Unanswered);
-        let has_left = matches!(outcome, Outcome::Unknown(_));
-        let mut passed = tally.passed_on().filter(|_| has_left);
-        if let Some(passed) = passed.as_mut().filter(|_| self.spec.usage) {
+        let mut passed = tally.passed_on().filter(|_| !matches!(outcome, Outcome::NotSent(_)));
+        let counts = self.spec.usage && matches!(outcome, Outcome::Unknown(_));
+        if let Some(passed) = passed.as_mut().filter(|_| counts) {
             let tokens = estimated(passed.sent);
             // Whoever is over its budget by it hears so at the next request.
             let _over = spending.map(|spending| spending.tokens(tokens));
@@ -399,6 +434,9 @@ impl Service {
         }
         tracing::debug!(service = %name, error = ?error, "no answer");
         match () {
+            () if is_refused(error) => Outcome::Refused(format!(
+                "Service \"{name}\" did not take the request: it may be made again. Nothing was done"
+            )),
             () if let Some(of) = tally.spent() => Outcome::Unknown(NoAnswer::OverBudget(of)),
             () if tally.why() == Some(UploadError::Over) => Outcome::Unknown(NoAnswer::TooMuchSent),
             () if tally.why() == Some(UploadError::Cut) => Outcome::Unknown(NoAnswer::BodyBroken),

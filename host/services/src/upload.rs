@@ -347,6 +347,11 @@ impl Tally {
         }
     }
 
+    /// Bytes that an origin said before its answer.
+    pub(crate) fn said_before(&self) -> usize {
+        self.early.load(Ordering::Relaxed)
+    }
+
     /// Ends when an origin says too much before its answer.
     pub(crate) async fn too_much_early(&self) {
         self.too_much.notified().await;

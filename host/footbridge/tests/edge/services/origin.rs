@@ -230,6 +230,17 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let _rest = std::io::copy(tls, &mut std::io::sink());
             false
         }
+        "/api/long-head" | "/api/long-heads" => {
+            let long = format!("x-long: {}\r\n", "y".repeat(1000));
+            if path.ends_with('s') {
+                // Together, so that all of it is there at once.
+                let interim = format!("HTTP/1.1 103 Early Hints\r\n{long}\r\n").repeat(6);
+                say(&format!("{interim}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"))
+            } else {
+                say(&format!("HTTP/1.1 200 OK\r\n{}content-length: 2\r\n\r\nok", long.repeat(6)))
+            }
+        }
+        "/api/coded" => say("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
         "/api/gone" => {
             say("HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nmuch");
             false
@@ -277,17 +288,6 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             ));
             wait_until_left(tls, shared)
         }
-        "/api/v1/messages" if target.ends_with("?later") => {
-            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"usage\": null}")
-        }
-        "/api/v1/messages" if target.ends_with("?zip") => say(
-            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n\u{1}zz",
-        ),
-        "/api/v1/messages" if target.ends_with("?long") => {
-            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
-            say("31\r\n{\"usage\":{\"input_tokens\":11,\"output_tokens\":50}, \r\n");
-            while say(&format!("400\r\n{}\r\n", " ".repeat(1024))) {}
-            false
         // What a media type is called is not told by its case.
         "/api/v1/messages" if target.ends_with("?case") => say(
             "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\ncontent-length: 9\r\n\r\ndata: a\n\n",
@@ -299,6 +299,17 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let length = text.len();
             say(&format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n{text}"))
         }
+        "/api/v1/messages" if target.ends_with("?later") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"usage\": null}")
+        }
+        "/api/v1/messages" if target.ends_with("?zip") => say(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n\u{1}zz",
+        ),
+        "/api/v1/messages" if target.ends_with("?long") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+            say("31\r\n{\"usage\":{\"input_tokens\":11,\"output_tokens\":50}, \r\n");
+            while say(&format!("400\r\n{}\r\n", " ".repeat(1024))) {}
+            false
         }
         "/api/v1/messages" if target.ends_with("?stream") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n");

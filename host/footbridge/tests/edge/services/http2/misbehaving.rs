@@ -29,6 +29,7 @@ const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const NO_ERROR: [u8; 4] = [0; 4];
 const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 /// What the origin does with its first request; an error ends its connection.
 type Mode = fn(&mut Tls, [u8; 4]) -> Result<()>;
@@ -222,6 +223,25 @@ fn what_is_no_answer_is_told_in_the_shape_of_its_client() {
             "{name}: {error}"
         );
         then_goes_on(&services, "unknown");
+    }
+}
+
+#[test]
+fn what_an_origin_did_not_process_may_be_made_again() {
+    let modes: [(&str, Mode); 2] = [
+        ("its stream is refused", |tls, stream| write(tls, RST_STREAM, 0, stream, &REFUSED_STREAM)),
+        ("the connection goes away before it", |tls, _| {
+            write(tls, GOAWAY, 0, [0; 4], &[[0; 4], NO_ERROR].concat())?;
+            leaves(tls)
+        }),
+    ];
+    for (name, mode) in modes {
+        let services = once(mode);
+        let answer = services.ask("POST /s/second/x", &[], "hello");
+        assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{name}: {answer:?}");
+        let (_, outcome) = services.outcome();
+        assert_eq!(outcome["detail"], "refused unprocessed", "{name}: {outcome}");
+        then_goes_on(&services, "server_error");
     }
 }
 

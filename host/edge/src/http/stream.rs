@@ -13,6 +13,9 @@
 //! A client that leaves while its request is handled is noticed, also where bytes lie behind that: hyper reads no further
 //! then, so a few are read ahead here.
 //!
+//! A client of HTTP/1.0 reads an answer to the end of its connection where that has no length. So that it takes none that broke
+//! off for whole, such a connection is reset, where it can be.
+//!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
 //! events each event is an answer of its own, and between them the stream may be as quiet as its call is.
@@ -24,7 +27,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -35,6 +38,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::listener::Abort;
 use footbridge_core::limits::EdgeLimits;
 
 /// How many bytes are read ahead of what hyper asks for, to see whether the end comes behind them.
@@ -54,6 +58,10 @@ pub(crate) struct Phase(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     phase: AtomicU8,
+    /// Whether its client may take the end of the connection for the end of an answer.
+    ends_answers: AtomicBool,
+    /// Whether it ends before its answer does.
+    aborts: AtomicBool,
     /// How many answers have begun within streams; only whether it changes counts.
     answers: AtomicU32,
 }
@@ -81,6 +89,16 @@ impl Phase {
         self.set(TUNNEL);
     }
 
+    /// Its client knows no other end of an answer than that of its connection, as one of HTTP/1.0.
+    pub(crate) fn ends_answers(&self) {
+        self.0.ends_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// It ends early. A client that could take that for the end of its answer has it reset.
+    pub(crate) fn breaks_off(&self) {
+        self.0.aborts.store(self.0.ends_answers.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// What is written from now on has `answer_time` of its own.
     pub(crate) fn answer_begins(&self) {
         self.0.answers.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +119,7 @@ impl Phase {
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Timed<S> {
+pub(crate) struct Timed<S: Abort> {
     stream: S,
     /// What was read and hyper has not asked for.
     ahead: Vec<u8>,
@@ -120,7 +138,7 @@ pub(crate) struct Timed<S> {
     answer_time: Duration,
 }
 
-impl<S> Timed<S> {
+impl<S: Abort> Timed<S> {
     pub(crate) fn new(stream: S, limits: &EdgeLimits) -> Self {
         Self {
             stream,
@@ -163,7 +181,15 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Timed<S> {
+impl<S: Abort> Drop for Timed<S> {
+    fn drop(&mut self) {
+        if self.phase.0.aborts.load(Ordering::Relaxed) {
+            self.stream.abort();
+        }
+    }
+}
+
+impl<S: AsyncRead + Abort + Unpin> Timed<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
             return Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -196,7 +222,7 @@ impl<S: AsyncRead + Unpin> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Abort + Unpin> AsyncRead for Timed<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
@@ -220,7 +246,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Abort + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_write(cx, bytes);

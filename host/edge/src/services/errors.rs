@@ -42,6 +42,10 @@ pub(crate) enum RefusedHead {
     ProxyToken,
     /// It names a host as no proxy is asked for one.
     Address,
+    /// A version whose answers end with the connection, where that cannot be told from one that broke off.
+    Version,
+    /// A tunnel is asked for with a body.
+    TunnelBody,
     /// Its token stands where it would leak.
     TokenLeaks,
     /// A method that no service takes.
@@ -61,7 +65,10 @@ impl RefusedHead {
             Self::Token => StatusCode::UNAUTHORIZED,
             Self::ProxyToken => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::TokenLeaks | Self::Framing | Self::Path(_) | Self::Address => StatusCode::BAD_REQUEST,
+            Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            Self::TokenLeaks | Self::Framing | Self::TunnelBody | Self::Path(_) | Self::Address => {
+                StatusCode::BAD_REQUEST
+            }
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
@@ -94,6 +101,12 @@ impl RefusedHead {
             Self::Method => {
                 "This method is refused: services take methods in capital letters, but for TRACE and CONNECT".to_owned()
             }
+            Self::Version => {
+                "HTTP/1.0 is refused here: its client could not tell an answer that breaks off from a whole \
+                              one. Ask in HTTP/1.1"
+                    .to_owned()
+            }
+            Self::TunnelBody => "A tunnel is asked for without a body: CONNECT has none".to_owned(),
             Self::Framing => "The length of the body is not said once and plainly".to_owned(),
             Self::TooLarge(limit) => format!("The body is over {limit} bytes (limit services.request_bytes)"),
             Self::Path(why) => format!("The path is refused: {why}"),

@@ -210,6 +210,14 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         self.0.tasks.wait().await;
     }
 
+    /// Cuts all connections and cancels all calls, as the end of each session would. The sessions stay as they are: stop
+    /// them first.
+    pub fn cut(&self) {
+        for entry in self.lock().values() {
+            entry.life.cut();
+        }
+    }
+
     /// Ends a session when its time is over.
     fn expire_in_time(&self, name: &SessionName, life: &Life) {
         let Some(until) = life.until() else { return };

@@ -55,7 +55,7 @@ use crate::{
     calls::RunningCalls,
     dialect::Dialect,
     http::overload::OverloadNotices,
-    listener::{AcceptPause, Listener},
+    listener::{Abort, AcceptPause, Listener},
     mcp::Mcp,
     requests::{LARGE_BODIES, Requests, Shared},
 };
@@ -140,14 +140,15 @@ impl Edge {
 
     fn admit<S>(&self, stream: S, peer: Peer, served: &ServedSession, shutdown: &CancellationToken)
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + Abort + Unpin + Send + 'static,
     {
         let tasks = &self.shared.tasks;
         match served.connections.enter() {
             Some(place) => {
                 let (shared, session) = (Arc::clone(&self.shared), Arc::clone(&served.session));
                 let peer = peer.to_string().into();
-                let requests = Requests { shared, session, peer, shutdown: shutdown.clone(), place: Arc::new(place) };
+                let (shutdown, place, can_abort) = (shutdown.clone(), Arc::new(place), stream.can_abort());
+                let requests = Requests { shared, session, peer, can_abort, shutdown, place };
                 tasks.spawn(requests.serve(stream));
             }
             None => self.overload.send(stream, tasks),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::Incoming;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -35,6 +35,7 @@ use crate::{
         serve::serve,
         stream::Phase,
     },
+    listener::Abort,
     live::{self, Client},
     services::{self, RefusedHead, ServiceFront, ServiceHead, Upgrade},
 };
@@ -84,6 +85,8 @@ pub(crate) struct Requests {
     pub(crate) session: Arc<Session>,
     /// Who is at the other end, as the [`Peer`](footbridge_calls::auth::Peer) shows.
     pub(crate) peer: Arc<str>,
+    /// Whether its connection can end so that nobody takes that for the end of an answer.
+    pub(crate) can_abort: bool,
     /// Ends what has no end of its own.
     pub(crate) shutdown: CancellationToken,
     /// The connection's place, for as long as anything of it is there.
@@ -101,7 +104,7 @@ impl Requests {
     /// Serves a connection to its end, or until its session ends; on shutdown what runs is finished first.
     pub(crate) async fn serve<S>(self, stream: S)
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + Abort + Unpin + Send + 'static,
     {
         let answer = |request, phase| self.answer(request, phase);
         // Cut when the session ends: whoever holds the connection has no session any more.
@@ -176,6 +179,10 @@ impl Requests {
             let why = if of_proxy { RefusedHead::ProxyToken } else { RefusedHead::Token };
             return Box::pin(front.refuse(&asked, why, incoming)).await;
         };
+        // Where an answer breaks off, its client would take it for whole.
+        if head.version < Version::HTTP_11 && !self.can_abort && !asked.is_tunnel() {
+            return Box::pin(front.refuse_of(principal, &asked, RefusedHead::Version, Some(incoming))).await;
+        }
         if asked.leaks(token) {
             return Box::pin(front.refuse_of(principal, &asked, RefusedHead::TokenLeaks, Some(incoming))).await;
         }

@@ -1,7 +1,7 @@
 //! One harness: the stages, the MCP servers behind them, and the listeners in front.
 //!
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
-//! what runs gets a moment, servers end, the record is written out.
+//! what runs gets a moment and is cancelled then, servers end, the record is written out.
 
 pub(crate) mod calls_by_control;
 pub(crate) mod descriptors;
@@ -296,6 +296,9 @@ impl Harness {
                 ?drain,
                 "calls were still running when the harness ended; calls.drain_time gives them longer"
             );
+            // Each has its outcome, as where its session ends.
+            self.sessions.cut();
+            let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
         }
         self.upstream.shutdown().await;
         if self.redactor.replaced() > 0 {

@@ -18,7 +18,7 @@ use hyper_util::{
 use crate::{
     address::{self, BadAddress, HttpSpec},
     connect::Connector,
-    interim::too_much_interim,
+    interim::InterimAnswers,
     resolver::{CheckedResolver, Lookup, SystemLookup},
 };
 
@@ -117,12 +117,12 @@ impl Web {
         request: Request<Bytes>,
     ) -> impl Future<Output = Result<Response<Incoming>, SendError>> + Send + use<> {
         let mut request = request.map(Full::new);
-        let too_much = too_much_interim(&mut request, MAX_INTERIM);
+        let interim = InterimAnswers::count(&mut request, MAX_INTERIM);
         let sending = self.client.request(request);
         async move {
             tokio::select! {
                 biased;
-                () = too_much => Err(SendError::Interim),
+                () = interim.too_much() => Err(SendError::Interim),
                 sent = sending => sent.map_err(|error| {
                     if error.is_connect() { SendError::Connect(error) } else { SendError::Lost(error) }
                 }),

@@ -1,13 +1,13 @@
 //! The head of an answer: what of it crosses.
 
 use footbridge_core::redact::Redactor;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
 
 use crate::{
     answer_body::{AnswerBody, DROPPED},
     credential::has_credential,
     request::named_by_connection,
-    spec::ServiceSpec,
+    spec::{ServiceOrigin, ServiceSpec},
     websocket::WebSocket,
 };
 
@@ -58,7 +58,7 @@ fn rewritten(location: &HeaderValue, spec: &ServiceSpec) -> Option<HeaderValue> 
     // Whoever asks as of a proxy knows the hosts themselves.
     spec.origin.authority.as_ref()?;
     let text = location.to_str().ok()?;
-    let path = match text.strip_prefix(&spec.origin.root()) {
+    let path = match below_authority(text, &spec.origin) {
         Some("") => "/",
         Some(path) => path,
         None => text,
@@ -75,6 +75,20 @@ fn rewritten(location: &HeaderValue, spec: &ServiceSpec) -> Option<HeaderValue> 
     (fits && !climbs).then(|| HeaderValue::from_str(&format!("/s/{}{below}", spec.name)).ok())?
 }
 
+/// What stands behind an origin in an address of it; none where that is of another one.
+fn below_authority<'t>(text: &'t str, origin: &ServiceOrigin) -> Option<&'t str> {
+    let own = origin.authority.as_ref()?;
+    let (scheme, default) = if origin.is_tls { ("https", 443) } else { ("http", 80) };
+    let (said, rest) = text.split_once("://")?;
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let authority: Authority = authority.parse().ok().filter(|_| !authority.contains('@'))?;
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(default);
+    let is_own = said.eq_ignore_ascii_case(scheme)
+        && authority.host().eq_ignore_ascii_case(own.host())
+        && port(&authority) == port(own);
+    is_own.then_some(path)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -82,7 +96,7 @@ mod tests {
     use footbridge_core::{secret::Secret, service::ServiceRules};
 
     use super::*;
-    use crate::{ErrorShape, ServiceOrigin};
+    use crate::ErrorShape;
 
     fn spec(url: &str) -> ServiceSpec {
         ServiceSpec {
@@ -114,6 +128,12 @@ mod tests {
             ("/api/v2?x=/../", Some("/s/tracker/v2?x=/../")),
             ("https://a.test.evil/api/v2", None),
             ("https://b.test/api/v2", None),
+            ("HTTPS://A.Test/api/v2", Some("/s/tracker/v2")),
+            ("https://a.test:443/api/v2", Some("/s/tracker/v2")),
+            ("https://a.test:444/api/v2", None),
+            ("http://a.test/api/v2", None),
+            ("https://me@a.test/api/v2", None),
+            ("/api/v2?at=https://b.test/x", Some("/s/tracker/v2?at=https://b.test/x")),
             ("//b.test/api", None),
             ("/apis", None),
             ("v2", None),

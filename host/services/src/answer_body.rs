@@ -1,7 +1,8 @@
 //! The body of an answer, as it passes to the guest: bounded in time, counted, digested, and without the credential.
 //!
 //! States: coming, then ended by its last byte, by silence, by the end of its time or by its origin, and recorded as
-//! that. Dropped before its end, its client left; the connection to its origin goes with it.
+//! that. Dropped before its end, its client left; the connection to its origin goes with it. Where the body of the request
+//! still comes when the answer has ended, what is recorded is `answered`'s to say.
 
 use std::{
     pin::Pin,
@@ -23,12 +24,13 @@ use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
+    answered::{Answered, Behind},
     connection_task::ReadAhead,
     credential::has_credential,
     events::{EventEnds, Last},
     media::{is_as_it_is, is_events, is_text},
     origin_stream::Meter,
-    upload::Tally,
+    upload::{Tally, UploadError},
     usage::{UsageOf, UsageReader},
 };
 
@@ -66,7 +68,7 @@ pub struct AnswerBody {
     silence: Duration,
     until: Instant,
     /// What stands for it in the record, once that is known.
-    exchange: Option<OpenExchange>,
+    open: Option<Open>,
     is_over: bool,
     /// What came before trailers and is still to be handed on.
     trailers: Option<Box<HeaderMap>>,
@@ -135,6 +137,13 @@ pub enum BrokenAnswer {
     Budget(BudgetOf),
 }
 
+/// What an answer is recorded by.
+#[derive(Debug)]
+struct Open {
+    exchange: OpenExchange,
+    behind: Behind,
+}
+
 /// What is known when the head of an answer is there.
 pub(crate) struct Begun {
     pub(crate) upload: Arc<Tally>,
@@ -182,7 +191,7 @@ impl AnswerBody {
             timer,
             silence,
             until,
-            exchange: None,
+            open: None,
             is_over: false,
             trailers: None,
             spent: None,
@@ -190,10 +199,16 @@ impl AnswerBody {
         }
     }
 
-    /// Has its outcome recorded when it ends.
+    /// Whether its origin answers before it has the body of the request.
     #[must_use]
-    pub fn recorded_by(mut self, exchange: OpenExchange) -> Self {
-        self.exchange = Some(exchange);
+    pub fn is_early(&self) -> bool {
+        !self.passing.upload.is_whole()
+    }
+
+    /// Has its outcome recorded when it ends, and the body of its request has.
+    #[must_use]
+    pub fn recorded_by(mut self, exchange: OpenExchange, behind: Behind) -> Self {
+        self.open = Some(Open { exchange, behind });
         let has_none = matches!(self.passing.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if self.body.is_end_stream() || self.body.size_hint().exact() == Some(0) || has_none {
             self.ended();
@@ -312,6 +327,13 @@ impl AnswerBody {
             self.timer.as_mut().reset((Instant::now() + self.silence.saturating_sub(HELD)).min(self.until));
             return Poll::Ready(Some(Ok(AnswerPart::Data(self.passing.rest()))));
         }
+        // What passes the other way is no silence.
+        let silent = self.passing.upload.moved() + self.silence;
+        if Instant::now() < silent.min(self.until) {
+            self.timer.as_mut().reset(silent.min(self.until));
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
         Poll::Ready(Some(Err(self.broken(why))))
     }
@@ -338,10 +360,15 @@ impl AnswerBody {
     fn close(&mut self, outcome: &'static str, detail: Option<String>) {
         // Free for another request before its client has this answer.
         self.ahead.iter_mut().for_each(ReadAhead::carry_on);
-        if let Some(exchange) = self.exchange.take() {
-            self.passing.is_whole |= matches!(outcome, "ok" | "http_error");
-            exchange.close(outcome, detail, self.passing.record());
+        let Some(Open { exchange, behind }) = self.open.take() else { return };
+        let (is_whole, upload) = (matches!(outcome, "ok" | "http_error"), Arc::clone(&self.passing.upload));
+        if !is_whole {
+            upload.stop(UploadError::Unanswered);
+            upload.forget();
         }
+        self.passing.is_whole |= is_whole;
+        let answered = Answered { exchange, outcome, detail, passed: self.passing.record(), upload };
+        if is_whole { answered.end(behind, self.silence, self.until) } else { answered.record() }
     }
 }
 

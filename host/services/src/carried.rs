@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         C: AsyncRead + AsyncWrite + Unpin,
     {
         let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let (silence, until) = (self.limits.silence_time, self.until);
+        let (silence, until, is_tunnel) = (self.limits.silence_time, self.until, self.greets.is_some());
         let mut client = Counted {
             inner: client,
             read: Arc::clone(&sent),
@@ -92,7 +92,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             () = at(until) => Err(CarryEnd::TooLong),
             () = over => Err(CarryEnd::Ended),
         };
-        let budget = if self.greets.is_some() { "budget.tunnel_bytes" } else { "budget.service_bytes" };
+        // What was read and refused was not sent.
+        let is_greeted = self.greets.is_none();
+        let budget = if is_tunnel { "budget.tunnel_bytes" } else { "budget.service_bytes" };
         let ended = if client.is_spent { Err(CarryEnd::Spent(budget)) } else { ended };
         let (word, detail) = match ended {
             Ok(()) => ("ok", None),
@@ -102,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         };
         let passed = ExchangeRecord {
             status: Some(self.status),
-            sent: sent.load(Ordering::Relaxed),
+            sent: if is_greeted { sent.load(Ordering::Relaxed) } else { 0 },
             received: received.load(Ordering::Relaxed),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
@@ -115,6 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         if let Some(host) = &self.greets {
             let greeting = timeout(self.limits.connect_time, greeting(client, host)).await;
             let greeting = greeting.map_err(|_| CarryEnd::Silent(self.limits.connect_time))??;
+            self.greets = None;
             self.stream.write_all(&greeting).await?;
         }
         copy_bidirectional(client, &mut self.stream).await?;

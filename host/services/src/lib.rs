@@ -7,7 +7,7 @@
 //! `shares` what of them, and of names that are looked up, each session has, `proxy` what may be on the way, `origin_stream` what may
 //! come over one, `client` how they are kept, `connection_task` who carries them on. What crosses: `request` and `answer`
 //! of a head, `upload` and `answer_body` how bodies pass, `usage` what an answer says of a model's use, `events` where one
-//! that has to end early may. `tunnel` opens connections to allowed hosts, which are a service of the name [`TUNNELS`],
+//! that has to end early may, `answered` what goes on behind an answer. `tunnel` opens connections to allowed hosts, which are a service of the name [`TUNNELS`],
 //! `greeting` reads what has to come first in one, `websocket` has a request become one, and `carried` has the bytes of
 //! both pass.
 //!
@@ -19,6 +19,7 @@
 
 mod answer;
 mod answer_body;
+mod answered;
 mod carried;
 mod client;
 mod connect;
@@ -44,6 +45,7 @@ mod websocket;
 
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
+pub use answered::Behind;
 pub use credential::Credential;
 pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;

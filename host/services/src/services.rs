@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    error::Error as _,
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -20,9 +21,10 @@ use footbridge_core::{
     redact::Redactor,
     service::{ServiceRules, TUNNELS},
 };
-use footbridge_outbound::{Lookup, SystemLookup, too_much_interim};
+use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
-use http::{HeaderMap, Response, StatusCode};
+use h2::Reason;
+use http::{HeaderMap, Response, StatusCode, header};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::{
     Error as ClientError,
@@ -43,7 +45,7 @@ use crate::{
     shape::ErrorShape,
     shares::Shares,
     spec::ServiceSpec,
-    upload::{Tally, UploadBounds},
+    upload::{Tally, UploadBounds, UploadError},
     usage::{UsageOf, estimated},
     websocket::{Handshake, WebSocket, say_upgrade},
 };
@@ -233,8 +235,38 @@ fn gives_no_more(connection: &CaptureConnection) {
     }
 }
 
-/// An answer, if the budget has as many bytes left as it says that it has.
-fn covered(response: Response<Incoming>, spending: Option<&Spending>) -> Result<Response<Incoming>, Outcome> {
+/// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7).
+fn is_refused(error: &ClientError) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(said) = error.downcast_ref::<h2::Error>() {
+            let is_refused = said.is_reset() && said.reason() == Some(Reason::REFUSED_STREAM);
+            return said.is_remote() && (said.is_go_away() || is_refused);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An answer, if all that was said is within its limit, its body is coded as chunks alone, and the budget has as many bytes left as
+/// it says that it has.
+fn usable(
+    response: Response<Incoming>,
+    interim: &InterimAnswers,
+    limits: &ServiceLimits,
+    spending: Option<&Spending>,
+) -> Result<Response<Incoming>, Outcome> {
+    let headers = response.headers();
+    let said = interim.bytes() + head_bytes(headers);
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_coded = match (codings.next(), codings.next()) {
+        (None, _) => false,
+        (Some(coding), None) => !coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        _ => true,
+    };
+    if said > limits.answer_head_bytes || is_coded {
+        return Err(Outcome::Unknown(NoAnswer::Unusable));
+    }
     let covers = match (spending, response.body().size_hint().exact()) {
         (Some(spending), Some(length)) => spending.covers(length),
         _ => Ok(()),
@@ -263,7 +295,7 @@ impl Service {
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
-        let too_much_early = too_much_interim(&mut request, limits.answer_head_bytes);
+        let interim = InterimAnswers::count(&mut request, limits.answer_head_bytes);
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
@@ -272,7 +304,7 @@ impl Service {
         let until = since + limits.total_time;
         let answered = tokio::select! {
             answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
-            () = too_much_early => Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = interim.too_much() => Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = cancel.cancelled() => Err(self.given_up(&connection, NoAnswer::Cancelled)),
             () = tally.silent(limits.silence_time) => {
                 gives_no_more(&connection);
@@ -280,7 +312,7 @@ impl Service {
             }
             () = tokio::time::sleep_until(until) => Err(self.given_up(&connection, NoAnswer::Timeout)),
         };
-        let answered = answered.and_then(|response| covered(response, spending.as_ref()));
+        let answered = answered.and_then(|response| usable(response, &interim, limits, spending.as_ref()));
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let silence = limits.silence_time;
@@ -322,9 +354,11 @@ impl Service {
 
     /// A request without an answer, and what of it went. What a model was asked it may have done, and it counts.
     fn unanswered(&self, outcome: Outcome, tally: &Tally, spending: Option<&Spending>) -> Unanswered {
-        let has_left = matches!(outcome, Outcome::Unknown(_));
-        let mut passed = tally.passed_on().filter(|_| has_left);
-        if let Some(passed) = passed.as_mut().filter(|_| self.spec.usage) {
+        // From here on nothing more of it goes.
+        tally.stop(UploadError::Unanswered);
+        let mut passed = tally.passed_on().filter(|_| !matches!(outcome, Outcome::NotSent(_)));
+        let counts = self.spec.usage && matches!(outcome, Outcome::Unknown(_));
+        if let Some(passed) = passed.as_mut().filter(|_| counts) {
             let tokens = estimated(passed.sent);
             // Whoever is over its budget by it hears so at the next request.
             let _over = spending.map(|spending| spending.tokens(tokens));
@@ -382,9 +416,12 @@ impl Service {
         }
         tracing::debug!(service = %name, error = ?error, "no answer");
         match () {
+            () if is_refused(error) => Outcome::Refused(format!(
+                "Service \"{name}\" did not take the request: it may be made again. Nothing was done"
+            )),
             () if let Some(of) = tally.spent() => Outcome::Unknown(NoAnswer::OverBudget(of)),
-            () if tally.was_over() => Outcome::Unknown(NoAnswer::TooMuchSent),
-            () if tally.was_cut() => Outcome::Unknown(NoAnswer::BodyBroken),
+            () if tally.why() == Some(UploadError::Over) => Outcome::Unknown(NoAnswer::TooMuchSent),
+            () if tally.why() == Some(UploadError::Cut) => Outcome::Unknown(NoAnswer::BodyBroken),
             () => Outcome::Unknown(NoAnswer::ServerGone),
         }
     }

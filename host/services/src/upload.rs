@@ -2,15 +2,18 @@
 //!
 //! It is taken from its connection once: to be sent as it comes, or to be read whole before a person is asked. Whoever
 //! refuses the request first can still read past it.
+//!
+//! States: coming or whole, then over (it came to its end) or stopped: by a limit, by who sends it, or from outside. Stopped it
+//! passes no more byte, whatever its connection to the origin still does, so that what was counted by then is all.
 
 use std::{
     collections::BTreeMap,
     pin::Pin,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU64, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -26,7 +29,7 @@ use footbridge_core::{
     digest::{Digest, digest_text},
     redact::SentText,
 };
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -34,42 +37,56 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
 
+/// How long it is read past what a client still sends where nobody takes it any more.
+const LINGER: Duration = Duration::from_secs(5);
+
 /// The body of a request. Clones are the same one.
 #[derive(Debug, Clone)]
-pub struct Upload(Arc<Mutex<Source>>);
+pub struct Upload(Arc<Mutex<Passage>>);
+
+#[derive(Debug)]
+struct Passage {
+    source: Source,
+    /// Whether anything of it was asked for.
+    is_begun: bool,
+    /// Whoever sends it and waits for more of it.
+    sender: Option<Waker>,
+    /// Why it ended before its end.
+    why: Option<UploadError>,
+}
 
 #[derive(Debug)]
 enum Source {
-    /// Nothing of it was read.
-    Unread(Incoming),
+    /// As it comes.
+    Comes(Incoming),
     /// It was read whole.
     Whole(Bytes, Held),
-    Taken,
+    /// It came to its end.
+    Over,
+    /// Nothing more of it is sent; what did not come yet.
+    Stopped(Option<Incoming>),
 }
 
 impl Upload {
     pub(crate) fn new(body: Incoming) -> Self {
-        Self(Arc::new(Mutex::new(Source::Unread(body))))
+        let source = Source::Comes(body);
+        Self(Arc::new(Mutex::new(Passage { source, is_begun: false, sender: None, why: None })))
     }
 
-    fn take(&self) -> Source {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), Source::Taken)
+    fn lock(&self) -> MutexGuard<'_, Passage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, source: Source) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = source;
-    }
-
-    /// The body, if nothing of it was read.
+    /// Whether anything of it was asked for.
     #[must_use]
-    pub fn unread(&self) -> Option<Incoming> {
-        match self.take() {
-            Source::Unread(body) => Some(body),
-            other => {
-                self.put(other);
-                None
-            }
-        }
+    pub fn is_begun(&self) -> bool {
+        self.lock().is_begun
+    }
+
+    /// What of the body was not read, if it did not come to its end. Nothing more of it is sent.
+    #[must_use]
+    pub fn left(&self) -> Option<Incoming> {
+        self.lock().left()
     }
 
     /// Whether it was read whole, and says as JSON that its answer is to be a stream.
@@ -80,7 +97,7 @@ impl Upload {
             #[serde(default)]
             stream: bool,
         }
-        let bytes = match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        let bytes = match &self.lock().source {
             Source::Whole(bytes, _) => bytes.clone(),
             _ => return false,
         };
@@ -89,24 +106,103 @@ impl Upload {
 
     /// Reads all of it.
     pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldRequest, Cause> {
-        let Some(body) = self.unread() else { return Err(Cause::BodyBroken) };
+        let Some(body) = self.left() else { return Err(Cause::BodyBroken) };
         let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
         let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
         let (digest, shown) = (Digest::of(&bytes), ShownBody::of(&bytes));
         let body = HeldRequest { digest, bytes: bytes.len(), shown, headers: BTreeMap::new() };
-        self.put(Source::Whole(bytes, held));
+        self.lock().source = Source::Whole(bytes, held);
         Ok(body)
     }
 
     /// To be sent, and what counts it. None where it was taken before. In a box, since hyper has room for 32 requests in
     /// each connection to an origin.
     pub(crate) fn into_body(self, bounds: UploadBounds) -> Option<(Box<Uploaded>, Arc<Tally>)> {
-        let source = self.take();
-        if matches!(source, Source::Taken) {
+        if matches!(self.lock().source, Source::Stopped(_)) {
             return None;
         }
-        let tally = Arc::new(Tally::default());
-        Some((Box::new(Uploaded { source, tally: Arc::clone(&tally), bounds }), tally))
+        let tally = Arc::new(Tally::of(self, bounds.bytes));
+        Some((Box::new(Uploaded { tally: Arc::clone(&tally), bounds }), tally))
+    }
+}
+
+impl Passage {
+    /// What comes next of it.
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        self.is_begun = true;
+        let body = match &mut self.source {
+            Source::Comes(body) => body,
+            Source::Whole(..) => return Poll::Ready(self.whole().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Over => return Poll::Ready(None),
+            // Its end would look like the end of the body.
+            Source::Stopped(_) => return Poll::Ready(Some(Err(self.why.unwrap_or(UploadError::Cut)))),
+        };
+        let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(cx) else {
+            if !self.sender.as_ref().is_some_and(|sender| sender.will_wake(cx.waker())) {
+                self.sender = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        Poll::Ready(match frame {
+            Some(Ok(frame)) if !frame.is_trailers() => {
+                if body.is_end_stream() {
+                    self.source = Source::Over;
+                }
+                Some(Ok(frame))
+            }
+            // What stands behind a body could be a credential, or hold the token: it ends here.
+            Some(Ok(_)) | None => {
+                self.source = Source::Over;
+                None
+            }
+            Some(Err(_)) => {
+                (self.source, self.why) = (Source::Stopped(None), Some(UploadError::Cut));
+                Some(Err(UploadError::Cut))
+            }
+        })
+    }
+
+    fn whole(&mut self) -> Option<Bytes> {
+        match std::mem::replace(&mut self.source, Source::Over) {
+            Source::Whole(bytes, _held) if !bytes.is_empty() => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn is_at_its_end(&self) -> bool {
+        match &self.source {
+            Source::Comes(body) => body.is_end_stream(),
+            Source::Whole(bytes, _) => bytes.is_empty(),
+            Source::Over => true,
+            Source::Stopped(_) => false,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_at_its_end() || matches!(self.source, Source::Stopped(_))
+    }
+
+    /// Ends it where it is. Whoever sends it is to hear that.
+    fn stop(&mut self, why: UploadError) -> Option<Waker> {
+        if !self.is_over() {
+            let source = std::mem::replace(&mut self.source, Source::Stopped(None));
+            self.why = Some(why);
+            if let Source::Comes(body) = source {
+                self.source = Source::Stopped(Some(body));
+            }
+        }
+        self.sender.take()
+    }
+
+    fn left(&mut self) -> Option<Incoming> {
+        match std::mem::replace(&mut self.source, Source::Stopped(None)) {
+            Source::Comes(body) => Some(body),
+            Source::Stopped(left) => left,
+            other => {
+                self.source = other;
+                None
+            }
+        }
     }
 }
 
@@ -131,32 +227,41 @@ async fn collect(mut body: Incoming, room: &Share, limit: usize) -> Result<(Byte
 
 /// What passed of a body, for whoever waits for the answer.
 pub(crate) struct Tally {
+    upload: Upload,
+    /// What it may come to, bytes.
+    most: usize,
     bytes: AtomicU64,
-    broken: AtomicU8,
     spent: OnceLock<BudgetOf>,
     /// Of what passed, once something did: most requests have no body.
     sha: Mutex<Option<Box<Sha>>>,
     since: Mutex<Instant>,
-}
-
-const OVER: u8 = 1;
-const CUT: u8 = 2;
-
-impl Default for Tally {
-    fn default() -> Self {
-        let (sha, since) = (Mutex::default(), Mutex::new(Instant::now()));
-        let (bytes, broken, spent) = (AtomicU64::default(), AtomicU8::default(), OnceLock::new());
-        Self { bytes, broken, spent, sha, since }
-    }
+    /// Told when nothing more of it will pass.
+    over: Notify,
 }
 
 impl Tally {
+    fn of(upload: Upload, most: usize) -> Self {
+        let (sha, since, over) = (Mutex::default(), Mutex::new(Instant::now()), Notify::new());
+        let (bytes, spent) = (AtomicU64::default(), OnceLock::new());
+        Self { upload, most, bytes, spent, sha, since, over }
+    }
+
     fn passed(&self, data: &[u8]) -> u64 {
         let mut sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner);
         sha.get_or_insert_with(|| Box::new(Sha::new(&SHA256))).update(data);
         drop(sha);
-        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.moves();
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64
+    }
+
+    /// Something passed, of it or of its answer.
+    pub(crate) fn moves(&self) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// When something passed last.
+    pub(crate) fn moved(&self) -> Instant {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes that passed.
@@ -164,14 +269,49 @@ impl Tally {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether it was over its limit.
-    pub(crate) fn was_over(&self) -> bool {
-        self.broken.load(Ordering::Relaxed) == OVER
+    /// Why it ended before its end, if it did.
+    pub(crate) fn why(&self) -> Option<UploadError> {
+        self.upload.lock().why
     }
 
-    /// Whether it broke off.
-    pub(crate) fn was_cut(&self) -> bool {
-        self.broken.load(Ordering::Relaxed) == CUT
+    /// Whether it came to its end.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.upload.lock().is_at_its_end()
+    }
+
+    /// Whether nothing more of it will pass.
+    pub(crate) fn is_over(&self) -> bool {
+        self.upload.lock().is_over()
+    }
+
+    /// Ends when nothing more of it will pass. For one at a time.
+    pub(crate) async fn over(&self) {
+        while !self.is_over() {
+            self.over.notified().await;
+        }
+    }
+
+    /// Has nothing more of it pass, from now on.
+    pub(crate) fn stop(&self, why: UploadError) {
+        let sender = self.upload.lock().stop(why);
+        if let Some(sender) = sender {
+            sender.wake();
+        }
+    }
+
+    /// Reads past what still comes of it, for a while, so that its client has its answer and no reset.
+    pub(crate) async fn read_past(&self) {
+        let Some(left) = self.upload.left() else { return };
+        let passed = usize::try_from(self.bytes()).unwrap_or(usize::MAX);
+        let mut left = Limited::new(left, self.most.saturating_sub(passed));
+        let all = async { while let Some(Ok(_)) = left.frame().await {} };
+        // Whether it came to its end: there is no more to do.
+        let _ended = timeout(LINGER, all).await;
+    }
+
+    /// Has nobody wait for what did not come of it.
+    pub(crate) fn forget(&self) {
+        drop(self.upload.left());
     }
 
     /// The budget that it was more than the rest of.
@@ -197,7 +337,7 @@ impl Tally {
     /// Ends when nothing passed for so long.
     pub(crate) async fn silent(&self, time: Duration) {
         loop {
-            let until = *self.since.lock().unwrap_or_else(PoisonError::into_inner) + time;
+            let until = self.moved() + time;
             if until <= Instant::now() {
                 return;
             }
@@ -218,13 +358,12 @@ pub(crate) struct UploadBounds {
 
 /// A body on its way.
 pub(crate) struct Uploaded {
-    source: Source,
     tally: Arc<Tally>,
     bounds: UploadBounds,
 }
 
 /// Why a body ended early.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UploadError {
     #[error("the body is over its limit")]
     Over,
@@ -232,6 +371,33 @@ pub(crate) enum UploadError {
     Spent,
     #[error("the body broke off")]
     Cut,
+    #[error("the service took no more of it")]
+    NotTaken,
+    #[error("nothing passed for too long")]
+    Silence,
+    #[error("the request took too long")]
+    TooLong,
+    #[error("its session, or the harness, ended")]
+    Ended,
+    #[error("nobody waits for its answer")]
+    Unanswered,
+}
+
+impl UploadBounds {
+    /// Counts some of a body, and looks whether it may pass.
+    fn passes(&mut self, frame: Frame<Bytes>, tally: &Tally) -> Result<Frame<Bytes>, UploadError> {
+        let Some(data) = frame.data_ref() else { return Ok(frame) };
+        let passed = tally.passed(data);
+        if usize::try_from(passed).unwrap_or(usize::MAX) > self.bytes {
+            return Err(UploadError::Over);
+        }
+        if let Some(Err(of)) = self.spending.as_ref().map(|spending| spending.bytes(data.len())) {
+            let _first = tally.spent.set(of);
+            return Err(UploadError::Spent);
+        }
+        self.sent.pass(data);
+        Ok(frame)
+    }
 }
 
 impl Body for Uploaded {
@@ -239,53 +405,37 @@ impl Body for Uploaded {
     type Error = UploadError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
-        let this = self.get_mut();
-        let frame = match &mut this.source {
-            Source::Unread(body) => ready!(Pin::new(body).poll_frame(cx)),
-            Source::Whole(..) => match std::mem::replace(&mut this.source, Source::Taken) {
-                Source::Whole(bytes, _held) if !bytes.is_empty() => Some(Ok(Frame::data(bytes))),
-                _ => None,
-            },
-            Source::Taken => None,
-        };
-        let Some(frame) = frame else { return Poll::Ready(None) };
-        let Ok(frame) = frame else {
-            this.tally.broken.store(CUT, Ordering::Relaxed);
-            return Poll::Ready(Some(Err(UploadError::Cut)));
-        };
-        // What stands behind a body could be a credential, or hold the token: it ends here.
-        if frame.is_trailers() {
-            this.source = Source::Taken;
-            return Poll::Ready(None);
+        // Counted before anybody can stop it: what is recorded then is all that passed.
+        let Self { tally, bounds } = self.get_mut();
+        let mut passage = tally.upload.lock();
+        let frame = ready!(passage.next(cx)).map(|frame| frame.and_then(|frame| bounds.passes(frame, tally)));
+        if let Some(Err(why)) = &frame {
+            passage.stop(*why);
         }
-        if let Some(data) = frame.data_ref() {
-            let passed = this.tally.passed(data);
-            if usize::try_from(passed).unwrap_or(usize::MAX) > this.bounds.bytes {
-                this.tally.broken.store(OVER, Ordering::Relaxed);
-                return Poll::Ready(Some(Err(UploadError::Over)));
-            }
-            if let Some(Err(of)) = this.bounds.spending.as_ref().map(|spending| spending.bytes(data.len())) {
-                let _first = this.tally.spent.set(of);
-                return Poll::Ready(Some(Err(UploadError::Spent)));
-            }
-            this.bounds.sent.pass(data);
+        if passage.is_over() {
+            tally.over.notify_one();
         }
-        Poll::Ready(Some(Ok(frame)))
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Unread(body) => body.is_end_stream(),
-            Source::Whole(bytes, _) => bytes.is_empty(),
-            Source::Taken => true,
-        }
+        self.tally.upload.lock().is_at_its_end()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Unread(body) => body.size_hint(),
+        match &self.tally.upload.lock().source {
+            Source::Comes(body) => body.size_hint(),
             Source::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Taken => SizeHint::with_exact(0),
+            Source::Over => SizeHint::with_exact(0),
+            Source::Stopped(_) => SizeHint::default(),
         }
+    }
+}
+
+impl Drop for Uploaded {
+    fn drop(&mut self) {
+        // Nobody sends more of it.
+        let _sender = self.tally.upload.lock().stop(UploadError::NotTaken);
+        self.tally.over.notify_one();
     }
 }

@@ -127,6 +127,8 @@ pub enum Outcome {
     },
     /// It left, and its server says by an HTTP status that it did nothing. Whether that is so nobody here knows.
     Declined(String),
+    /// It left, and its server says by the protocol that it has not processed it, and will not. The text is for the guest.
+    Refused(String),
     /// Nothing left the harness.
     NotSent(NotSent),
     /// It left, and no usable answer came.

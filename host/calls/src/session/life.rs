@@ -81,6 +81,11 @@ impl LifeControl {
         &self.0
     }
 
+    /// Ends what goes on of it here. It has not ended, and goes on with another harness.
+    pub(crate) fn cut(&self) {
+        self.0.0.over.cancel();
+    }
+
     /// Ends it. False if it had ended.
     pub(crate) fn end(&self, why: Ended) -> bool {
         let Life(inner) = &self.0;

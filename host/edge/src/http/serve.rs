@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, future::Future};
 
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderValue, Request, Response, Version, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -13,6 +13,7 @@ use super::{
     stream::{Phase, Timed},
     when_woken::WhenWoken,
 };
+use crate::listener::Abort;
 use footbridge_calls::session::Life;
 use footbridge_core::limits::EdgeLimits;
 
@@ -25,16 +26,20 @@ pub(crate) fn serve<'a, S, A, F>(
     shutdown: &'a CancellationToken,
 ) -> impl Future<Output = hyper::Result<()>> + use<'a, S, A, F>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Abort + Unpin + Send + 'static,
     A: Fn(Request<Incoming>, Phase) -> F + 'a,
     F: Future<Output = Response<Pieces>> + 'a,
 {
     let stream = Timed::new(stream, limits);
     let phase = stream.phase();
+    let ends = phase.clone();
     let mut http = http1::Builder::new();
     http.max_headers(limits.headers).max_header_size(limits.head_bytes).max_buf_size(limits.head_bytes.max(64 * 1024));
     let service = service_fn(move |request: Request<Incoming>| {
         phase.busy();
+        if request.version() < Version::HTTP_11 {
+            phase.ends_answers();
+        }
         let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
         // In a place of its own, which is free again while the answer is read: a stream may be idle for hours.
         let (response, phase) = (WhenWoken::new(Box::pin(answer(request, phase.clone()))), phase.clone());
@@ -44,19 +49,24 @@ where
     let connection = Box::pin(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let mut connection = WhenWoken::new(connection);
     async move {
-        tokio::select! {
+        let ended = tokio::select! {
             biased;
-            () = cut.cancelled() => Ok(()),
-            ended = &mut connection => ended,
+            () = cut.cancelled() => None,
+            ended = &mut connection => Some(ended),
             () = shutdown.cancelled() => {
                 connection.inner().as_mut().graceful_shutdown();
                 tokio::select! {
                     biased;
-                    () = cut.cancelled() => Ok(()),
-                    ended = connection => ended,
+                    () = cut.cancelled() => None,
+                    ended = &mut connection => Some(ended),
                 }
             }
+        };
+        if !matches!(ended, Some(Ok(()))) {
+            ends.breaks_off();
         }
+        drop(connection);
+        ended.unwrap_or(Ok(()))
     }
 }
 

@@ -7,10 +7,14 @@
 //! - head: its first byte was read; ends after `head_time`.
 //! - busy: the request was handed to its handler, which has limits of its own, until the answer is written.
 //!
-//! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own.
+//! A connection that has become a tunnel has none of these limits any more: whoever carries it has its own. One whose request
+//! goes on behind its answer, since its body still comes, has no deadline for reading, and ends with that request.
 //!
 //! A client that leaves while its request is handled is noticed, also where bytes lie behind that: hyper reads no further
 //! then, so a few are read ahead here.
+//!
+//! A client of HTTP/1.0 reads an answer to the end of its connection where that has no length. So that it takes none that broke
+//! off for whole, such a connection is reset, where it can be.
 //!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
@@ -23,7 +27,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -34,6 +38,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
+use crate::listener::Abort;
 use footbridge_core::limits::EdgeLimits;
 
 /// How many bytes are read ahead of what hyper asks for, to see whether the end comes behind them.
@@ -44,6 +49,7 @@ const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 const ANSWERED: u8 = 3;
 const TUNNEL: u8 = 4;
+const GOES_ON: u8 = 5;
 
 /// The handler's end of a connection's state.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +58,10 @@ pub(crate) struct Phase(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     phase: AtomicU8,
+    /// Whether its client may take the end of the connection for the end of an answer.
+    ends_answers: AtomicBool,
+    /// Whether it ends before its answer does.
+    aborts: AtomicBool,
     /// How many answers have begun within streams; only whether it changes counts.
     answers: AtomicU32,
 }
@@ -64,14 +74,29 @@ impl Phase {
 
     /// The handler is done; once its answer is written the connection is idle, if it has not become a tunnel.
     pub(crate) fn answered(&self) {
-        if self.get() != TUNNEL {
+        if !matches!(self.get(), TUNNEL | GOES_ON) {
             self.set(ANSWERED);
         }
+    }
+
+    /// Its request goes on behind its answer, and ends it: whoever reads that has limits of its own.
+    pub(crate) fn goes_on(&self) {
+        self.set(GOES_ON);
     }
 
     /// It is no HTTP any more once its answer is written.
     pub(crate) fn becomes_tunnel(&self) {
         self.set(TUNNEL);
+    }
+
+    /// Its client knows no other end of an answer than that of its connection, as one of HTTP/1.0.
+    pub(crate) fn ends_answers(&self) {
+        self.0.ends_answers.store(true, Ordering::Relaxed);
+    }
+
+    /// It ends early. A client that could take that for the end of its answer has it reset.
+    pub(crate) fn breaks_off(&self) {
+        self.0.aborts.store(self.0.ends_answers.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// What is written from now on has `answer_time` of its own.
@@ -94,7 +119,7 @@ impl Phase {
 
 /// The connection.
 #[derive(Debug)]
-pub(crate) struct Timed<S> {
+pub(crate) struct Timed<S: Abort> {
     stream: S,
     /// What was read and hyper has not asked for.
     ahead: Vec<u8>,
@@ -113,7 +138,7 @@ pub(crate) struct Timed<S> {
     answer_time: Duration,
 }
 
-impl<S> Timed<S> {
+impl<S: Abort> Timed<S> {
     pub(crate) fn new(stream: S, limits: &EdgeLimits) -> Self {
         Self {
             stream,
@@ -156,7 +181,15 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> Timed<S> {
+impl<S: Abort> Drop for Timed<S> {
+    fn drop(&mut self) {
+        if self.phase.0.aborts.load(Ordering::Relaxed) {
+            self.stream.abort();
+        }
+    }
+}
+
+impl<S: AsyncRead + Abort + Unpin> Timed<S> {
     fn poll_next(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
             return Pin::new(&mut self.stream).poll_read(cx, buffer);
@@ -173,7 +206,7 @@ impl<S: AsyncRead + Unpin> Timed<S> {
 
     /// Reads ahead while a request is handled; an error where its client left.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        while self.phase.get() == BUSY && self.ahead.len() < AHEAD {
+        while matches!(self.phase.get(), BUSY | GOES_ON) && self.ahead.len() < AHEAD {
             let mut bytes = [const { MaybeUninit::uninit() }; AHEAD];
             let mut buffer = ReadBuf::uninit(&mut bytes[..AHEAD - self.ahead.len()]);
             match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
@@ -189,7 +222,7 @@ impl<S: AsyncRead + Unpin> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Abort + Unpin> AsyncRead for Timed<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
@@ -213,7 +246,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Abort + Unpin> AsyncWrite for Timed<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let done = Pin::new(&mut this.stream).poll_write(cx, bytes);

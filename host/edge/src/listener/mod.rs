@@ -29,6 +29,7 @@ pub use error::{AcceptError, BindError, FolderFault};
 use footbridge_calls::auth::Peer;
 use inherited::Loan;
 pub use inherited::{address_of, note as note_inherited};
+pub(crate) use stream::Abort;
 pub use stream::{AcceptedStream, SmallWrites};
 use unix::{SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};

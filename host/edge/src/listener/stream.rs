@@ -40,6 +40,27 @@ macro_rules! each {
     };
 }
 
+/// A connection that may be able to end so that nobody takes it for the end of what was sent.
+pub(crate) trait Abort {
+    /// Whether it is.
+    fn can_abort(&self) -> bool;
+    /// Has it end like that when it is dropped, if it can.
+    fn abort(&self);
+}
+
+impl Abort for AcceptedStream {
+    fn can_abort(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    fn abort(&self) {
+        if let Self::Tcp(stream) = self {
+            // One that is gone has been reset already.
+            let _gone = stream.set_zero_linger();
+        }
+    }
+}
+
 impl AsyncRead for AcceptedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         each!(self, poll_read(cx, buffer))

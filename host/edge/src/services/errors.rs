@@ -42,6 +42,10 @@ pub(crate) enum RefusedHead {
     ProxyToken,
     /// It names a host as no proxy is asked for one.
     Address,
+    /// A version whose answers end with the connection, where that cannot be told from one that broke off.
+    Version,
+    /// A tunnel is asked for with a body.
+    TunnelBody,
     /// Its token stands where it would leak.
     TokenLeaks,
     /// A method that no service takes.
@@ -61,7 +65,10 @@ impl RefusedHead {
             Self::Token => StatusCode::UNAUTHORIZED,
             Self::ProxyToken => StatusCode::PROXY_AUTHENTICATION_REQUIRED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::TokenLeaks | Self::Framing | Self::Path(_) | Self::Address => StatusCode::BAD_REQUEST,
+            Self::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
+            Self::TokenLeaks | Self::Framing | Self::TunnelBody | Self::Path(_) | Self::Address => {
+                StatusCode::BAD_REQUEST
+            }
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
@@ -94,6 +101,12 @@ impl RefusedHead {
             Self::Method => {
                 "This method is refused: services take methods in capital letters, but for TRACE and CONNECT".to_owned()
             }
+            Self::Version => {
+                "HTTP/1.0 is refused here: its client could not tell an answer that breaks off from a whole \
+                              one. Ask in HTTP/1.1"
+                    .to_owned()
+            }
+            Self::TunnelBody => "A tunnel is asked for without a body: CONNECT has none".to_owned(),
             Self::Framing => "The length of the body is not said once and plainly".to_owned(),
             Self::TooLarge(limit) => format!("The body is over {limit} bytes (limit services.request_bytes)"),
             Self::Path(why) => format!("The path is refused: {why}"),
@@ -178,13 +191,18 @@ pub(super) fn failed_event(shape: ErrorShape, failure: &Failure) -> Bytes {
     shape.event(said).into()
 }
 
-/// The event for an answer of a service that is no stream, where one has begun. JSON is what its clients read.
-pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8]) -> Bytes {
-    let name = if status.is_success() { "" } else { "event: error\n" };
-    if let Ok(value @ Value::Object(_)) = serde_json::from_slice(body) {
-        return format!("{name}data: {value}\n\n").into();
+/// How the event for an answer begins that is no stream, where one has begun.
+pub(super) fn answered_event_begins(status: StatusCode) -> &'static str {
+    if status.is_success() { "data: " } else { "event: error\ndata: " }
+}
+
+/// The event for such an answer. JSON is what its clients read; of anything else this may be the beginning.
+pub(super) fn answered_event(shape: ErrorShape, status: StatusCode, body: &[u8], is_whole: bool) -> Bytes {
+    if let (true, Ok(value @ Value::Object(_))) = (is_whole, serde_json::from_slice(body)) {
+        return format!("{}{value}\n\n", answered_event_begins(status)).into();
     }
-    let message = format!("the service answered {status}: {}", String::from_utf8_lossy(body));
+    let more = if is_whole { String::new() } else { format!(", of which these are the first {} bytes", body.len()) };
+    let message = format!("the service answered {status}{more}: {}", String::from_utf8_lossy(body));
     let said = Said { status: status.as_u16(), message: &message, reason: "http_error", record: None };
     shape.event(said).into()
 }

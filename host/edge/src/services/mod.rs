@@ -23,10 +23,7 @@ use std::{
 use http::{HeaderValue, Response, header, request::Parts};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     detach_on_drop::DetachOnDrop,
@@ -47,7 +44,8 @@ use footbridge_calls::{
     watcher::Watcher,
 };
 use footbridge_services::{
-    AnswerBody, AnswerPart, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel, Tunnels, WebSocket,
+    AnswerBody, AnswerPart, Behind, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel, Tunnels,
+    WebSocket,
 };
 
 pub(crate) use errors::RefusedHead;
@@ -130,7 +128,7 @@ impl ServiceFront<'_> {
         let accepts_events = waiting::accepts_events(&head.headers);
         let whole = WholeRequest { request, parcel: Parcel::new(head.method, head.headers, incoming) };
         let upload = whole.parcel.body.clone();
-        let ends = Ends { cancel: cancel.clone(), _guard: guard };
+        let behind = Behind { tasks: self.tasks.clone(), cancel: cancel.clone(), guard };
         let (watcher, mut events) = Watcher::listening();
         let (stages, services) = (Arc::clone(self.stages), self.services.clone());
         let waiter = Waiter { cancel, watcher };
@@ -143,22 +141,23 @@ impl ServiceFront<'_> {
             asked = waiting::asked_for_long(&mut events, every) => {
                 let takes_events = accepts_events || upload.asks_for_stream();
                 if told.shape.takes_comments() && takes_events && !is_websocket {
-                    let telling = Telling { shape: told.shape, phase: upgrade.phase, ends };
+                    let telling = Telling { shape: told.shape, phase: upgrade.phase, behind };
                     return response::events(Waiting::new(running, &asked, every, telling, begun));
                 }
                 running.await
             }
         };
         match forwarded {
-            Ok(forwarded) => self.answer(forwarded, told.shape, upgrade, ends),
+            Ok(forwarded) => self.answer(forwarded, told.shape, upgrade, behind),
             Err(failure) => {
                 let mut response = errors::failed(told, &failure);
-                match upload.unread() {
+                let is_asked_for = !waits || upload.is_begun();
+                match upload.left() {
                     // To read it would be to ask for it.
-                    Some(_) if waits => {
+                    Some(_) if !is_asked_for => {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
-                    Some(unread) => Box::pin(body::drain(unread, self.session)).await,
+                    Some(left) => Box::pin(body::drain(left, self.session)).await,
                     None => {}
                 }
                 response
@@ -172,22 +171,27 @@ impl ServiceFront<'_> {
         forwarded: Forwarded<ServiceAnswer>,
         shape: ErrorShape,
         upgrade: Upgrade,
-        ends: Ends,
+        behind: Behind,
     ) -> Response<Pieces> {
-        let Forwarded { answer: ServiceAnswer { status, headers, body }, exchange } = forwarded;
+        let Forwarded { answer: ServiceAnswer { status, mut headers, body }, exchange } = forwarded;
         let record = exchange.record().to_owned();
         let pieces = match body {
             ServiceBody::WebSocket(websocket) => {
                 upgrade.phase.becomes_tunnel();
-                self.tasks.spawn(carry(Far::WebSocket(websocket), exchange, upgrade, ends));
+                self.tasks.spawn(carry(Far::WebSocket(websocket), exchange, upgrade, behind));
                 Pieces::default()
             }
             ServiceBody::Passes(body) => {
-                let body = body.recorded_by(exchange);
+                if body.is_early() {
+                    // What the client still sends is the rest of this request, and no other one.
+                    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    upgrade.phase.goes_on();
+                }
+                let body = body.recorded_by(exchange, behind);
                 if body.is_over() {
                     Pieces::default()
                 } else {
-                    response::live(Passing { body, shape, record, phase: upgrade.phase, _ends: ends })
+                    response::live(Passing { body, shape, record, phase: upgrade.phase })
                 }
             }
         };
@@ -207,7 +211,8 @@ impl ServiceFront<'_> {
         };
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
-        let (stages, tunnels, ends) = (Arc::clone(self.stages), Tunnels(self.services.clone()), cancel.clone());
+        let behind = Behind { tasks: self.tasks.clone(), cancel: cancel.clone(), guard };
+        let (stages, tunnels) = (Arc::clone(self.stages), Tunnels(self.services.clone()));
         let waiter = Waiter { cancel, watcher: Watcher::silent() };
         let whole = WholeRequest { request, parcel: () };
         let opening = async move { stages.forward(principal, whole, &tunnels, waiter).await };
@@ -216,7 +221,7 @@ impl ServiceFront<'_> {
                 upgrade.phase.becomes_tunnel();
                 let Forwarded { answer: tunnel, exchange } = opened;
                 let far = Far::Tunnel(tunnel);
-                self.tasks.spawn(carry(far, exchange, upgrade, Ends { cancel: ends, _guard: guard }));
+                self.tasks.spawn(carry(far, exchange, upgrade, behind));
                 Response::new(Pieces::default())
             }
             Err(failure) => errors::failed(told, &failure),
@@ -230,18 +235,12 @@ enum Far {
     WebSocket(WebSocket),
 }
 
-/// The end of a request: what says it, and what makes it when this is dropped.
-struct Ends {
-    cancel: CancellationToken,
-    _guard: DropGuard,
-}
-
 /// Carries what passes over a connection to its end.
-async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, ends: Ends) {
+async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, behind: Behind) {
     let Upgrade { connection, place: _place, shutdown, .. } = upgrade;
     let over = async {
         tokio::select! {
-            () = ends.cancel.cancelled() => {}
+            () = behind.cancel.cancelled() => {}
             () = shutdown.cancelled() => {}
         }
     };
@@ -256,12 +255,12 @@ async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, ends: Ends) {
 /// An answer that is to be handed on behind something else; no WebSocket, which cannot be opened any more then.
 fn begun(forwarded: Forwarded<ServiceAnswer>, telling: Telling) -> Option<Begun> {
     let Forwarded { answer: ServiceAnswer { status, headers, body }, exchange } = forwarded;
-    let Telling { shape, phase, ends } = telling;
+    let Telling { shape, phase, behind } = telling;
     let record = exchange.record().to_owned();
     match body {
         ServiceBody::Passes(body) => {
-            let body = body.recorded_by(exchange);
-            Some((status, headers, Box::new(Passing { body, shape, record, phase, _ends: ends })))
+            let body = body.recorded_by(exchange, behind);
+            Some((status, headers, Box::new(Passing { body, shape, record, phase })))
         }
         ServiceBody::WebSocket(_) => None,
     }
@@ -274,7 +273,6 @@ struct Passing {
     shape: ErrorShape,
     record: String,
     phase: Phase,
-    _ends: Ends,
 }
 
 impl Source for Passing {

@@ -5,7 +5,7 @@
 //! event that says why there are none. Until then nothing is different from any other request.
 //!
 //! States: asking, then passing (the answer is a stream of events), or reading (it is anything else, and becomes one
-//! event), then over. Dropped, its client left, and the request ends.
+//! event) and, where it is long JSON, telling (that event goes on), then over. Dropped, its client left, and the request ends.
 
 use std::{
     future::Future,
@@ -16,14 +16,14 @@ use std::{
 
 use bytes::Bytes;
 use footbridge_calls::{cause::Failure, events::CallEvent, service::Forwarded};
-use footbridge_services::{ErrorShape, ServiceAnswer};
+use footbridge_services::{Behind, ErrorShape, ServiceAnswer};
 use http::{HeaderMap, StatusCode, header};
 use tokio::{
     sync::mpsc,
     time::{Instant, Sleep, sleep},
 };
 
-use super::{Ends, errors};
+use super::errors;
 use crate::{
     detach_on_drop::DetachOnDrop,
     http::{
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// What is told of an answer that is no stream of events, bytes.
+/// What is read of an answer that is no stream of events before it is told, bytes; of one that is no JSON this is all.
 const TOLD: usize = 64 * 1024;
 
 /// A request that is carried out.
@@ -40,8 +40,18 @@ pub(super) type RunningRequest = DetachOnDrop<Result<Forwarded<ServiceAnswer>, F
 
 /// Whether a client says that it takes events.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
-    let names = |value: &str| value.split(',').any(|one| one.trim().starts_with("text/event-stream"));
+    let names = |value: &str| value.split(',').any(|one| is_of(one, "text/event-stream"));
     headers.get_all(header::ACCEPT).iter().any(|value| value.to_str().is_ok_and(names))
+}
+
+/// Whether this names a media type.
+fn is_of(value: &str, media: &str) -> bool {
+    value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(media)
+}
+
+/// JSON in one line: what breaks one stands between its values alone.
+fn in_one_line(data: &[u8]) -> Bytes {
+    data.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }).collect::<Vec<u8>>().into()
 }
 
 /// Ends once a person has been asked for so long; with the id of what is asked.
@@ -59,7 +69,7 @@ pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<Box<CallEvent>>, 
 pub(super) struct Telling {
     pub(super) shape: ErrorShape,
     pub(super) phase: Phase,
-    pub(super) ends: Ends,
+    pub(super) behind: Behind,
 }
 
 /// An answer that has begun: its status, its headers, and its body as it comes.
@@ -74,15 +84,60 @@ pub(super) struct Waiting {
     shape: ErrorShape,
     phase: Phase,
     /// Until there is an answer, which has it then.
-    ends: Option<Ends>,
+    behind: Option<Behind>,
     begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
 }
 
 enum State {
     Asking(RunningRequest),
     Passing(Box<dyn Source>),
-    Reading { body: Box<dyn Source>, status: StatusCode, read: Vec<u8> },
+    Reading(Reading),
+    Telling(Box<dyn Source>),
     Over,
+}
+
+/// An answer that is no stream of events, as far as it was read.
+struct Reading {
+    body: Box<dyn Source>,
+    status: StatusCode,
+    is_json: bool,
+    read: Vec<u8>,
+}
+
+impl Reading {
+    /// What is told once this came, and what comes then; nothing where that is too early.
+    fn comes(&mut self, next: Option<Next>, shape: ErrorShape) -> Option<(Next, State)> {
+        let is_whole = match next {
+            Some(Next::Piece(data)) if self.read.len() + data.len() <= TOLD => {
+                self.read.extend_from_slice(&data);
+                return None;
+            }
+            Some(Next::Trailers(_)) => return None,
+            Some(Next::Broken) => return Some((Next::Broken, State::Over)),
+            Some(Next::Piece(data)) if self.is_json && self.read.trim_ascii_start().starts_with(b"{") => {
+                let begins = errors::answered_event_begins(self.status).as_bytes();
+                let body = std::mem::replace(&mut self.body, Box::new(Nothing));
+                let told = [begins, &in_one_line(&self.read), &in_one_line(&data)].concat();
+                return Some((Next::Piece(told.into()), State::Telling(body)));
+            }
+            Some(Next::Piece(data)) => {
+                let room = TOLD - self.read.len();
+                self.read.extend_from_slice(data.get(..room).unwrap_or(&data));
+                false
+            }
+            Some(Next::Last(_)) | None => true,
+        };
+        Some((Next::Piece(errors::answered_event(shape, self.status, &self.read, is_whole)), State::Over))
+    }
+}
+
+/// No body.
+struct Nothing;
+
+impl Source for Nothing {
+    fn poll_next(&mut self, _: &mut Context<'_>) -> Poll<Option<Next>> {
+        Poll::Ready(None)
+    }
 }
 
 impl Waiting {
@@ -94,7 +149,7 @@ impl Waiting {
         telling: Telling,
         begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
     ) -> Self {
-        let Telling { shape, phase, ends } = telling;
+        let Telling { shape, phase, behind } = telling;
         let comment = format!(": waits for a person (approval {asked})\n\n").into();
         let heartbeat = Box::pin(sleep(Duration::ZERO));
         Self {
@@ -104,7 +159,7 @@ impl Waiting {
             every,
             shape,
             phase,
-            ends: Some(ends),
+            behind: Some(behind),
             begin,
         }
     }
@@ -129,15 +184,15 @@ impl Waiting {
     }
 
     fn answered(&mut self, forwarded: Forwarded<ServiceAnswer>) -> State {
-        let Some(ends) = self.ends.take() else { return State::Over };
-        let telling = Telling { shape: self.shape, phase: self.phase.clone(), ends };
+        let Some(behind) = self.behind.take() else { return State::Over };
+        let telling = Telling { shape: self.shape, phase: self.phase.clone(), behind };
         let Some((status, headers, body)) = (self.begin)(forwarded, telling) else { return State::Over };
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if status.is_success() && kind.starts_with("text/event-stream") {
-            State::Passing(body)
-        } else {
-            State::Reading { body, status, read: Vec::new() }
+        if status.is_success() && is_of(kind, "text/event-stream") {
+            return State::Passing(body);
         }
+        let is_json = is_of(kind, "application/json") && !headers.contains_key(header::CONTENT_ENCODING);
+        State::Reading(Reading { body, status, is_json, read: Vec::new() })
     }
 }
 
@@ -150,17 +205,22 @@ impl Source for Waiting {
                     None => continue,
                 },
                 State::Passing(body) => return body.poll_next(cx),
-                State::Reading { body, status, read } => match ready!(body.poll_next(cx)) {
-                    Some(Next::Piece(data)) if read.len() + data.len() <= TOLD => {
-                        read.extend_from_slice(&data);
-                        continue;
+                State::Reading(reading) => {
+                    let next = ready!(reading.body.poll_next(cx));
+                    let Some((told, state)) = reading.comes(next, self.shape) else { continue };
+                    self.state = state;
+                    match told {
+                        Next::Piece(piece) => piece,
+                        other => return Poll::Ready(Some(other)),
                     }
+                }
+                State::Telling(body) => match ready!(body.poll_next(cx)) {
+                    Some(Next::Piece(data)) => in_one_line(&data),
                     Some(Next::Trailers(_)) => continue,
                     Some(Next::Broken) => return Poll::Ready(Some(Next::Broken)),
-                    _ => {
-                        let event = errors::answered_event(self.shape, *status, read);
+                    Some(Next::Last(_)) | None => {
                         self.state = State::Over;
-                        event
+                        Bytes::from_static(b"\n\n")
                     }
                 },
                 State::Over => return Poll::Ready(None),
@@ -195,8 +255,8 @@ mod tests {
         };
         let running = RunningRequest::new(&tasks, work, || Err(Cause::HarnessFailed.into()));
         let cancel = CancellationToken::new();
-        let ends = Ends { _guard: cancel.clone().drop_guard(), cancel };
-        let telling = Telling { shape: ErrorShape::default(), phase: Phase::default(), ends };
+        let behind = Behind { guard: cancel.clone().drop_guard(), cancel, tasks: tasks.clone() };
+        let telling = Telling { shape: ErrorShape::default(), phase: Phase::default(), behind };
         let _unread = Waiting::new(running, "ap-1", Duration::from_secs(1), telling, |_, _| None);
         go.send(()).unwrap();
         timeout(Duration::from_secs(20), ended).await.expect("it waits for its client").unwrap();

@@ -4,6 +4,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
 
+impl Abort for tokio::io::DuplexStream {
+    fn can_abort(&self) -> bool {
+        false
+    }
+
+    fn abort(&self) {}
+}
+
 fn pair() -> (Timed<tokio::io::DuplexStream>, tokio::io::DuplexStream) {
     let (ours, theirs) = duplex(64);
     (Timed::new(ours, &EdgeLimits::default()), theirs)

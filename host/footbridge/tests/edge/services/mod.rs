@@ -3,6 +3,8 @@
 mod budgets;
 mod changes;
 mod crowds;
+mod early;
+mod ends;
 mod guesses;
 mod heads;
 mod http2;
@@ -21,7 +23,7 @@ use footbridge::{
 };
 use footbridge_calls::{approval::Answer as Decided, operator::Operator, session::SessionSpec};
 use footbridge_core::{gate::Policy, names::ServerName, random::new_token};
-use footbridge_edge::listener::{Listen, Listeners};
+use footbridge_edge::listener::{Listen, Listener, Listeners};
 use footbridge_processes::launch::Launcher;
 use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::Value;
@@ -112,6 +114,13 @@ impl Services {
         Self::start("open", "")
     }
 
+    /// Lets another session in there, and gives its token.
+    fn also_at(&self, endpoint: Endpoint) -> String {
+        let _inside = self.runtime.enter();
+        let listener = Listeners::default().bind(&Listen::at(endpoint)).unwrap();
+        opened_at(self.harness.as_ref().unwrap(), "elsewhere", &self.policy, listener)
+    }
+
     /// The header that opens, as an SDK sends it.
     fn key(&self) -> String {
         format!("x-api-key: {}", self.door.token)
@@ -150,12 +159,16 @@ impl Services {
 fn opened(harness: &Harness, name: &str, policy: &Arc<Policy>) -> Door {
     let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
     let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
+    Door { address: tcp.primary(), token: opened_at(harness, name, policy, listener) }
+}
+
+fn opened_at(harness: &Harness, name: &str, policy: &Arc<Policy>, listener: Listener) -> String {
     let token = new_token().unwrap();
     let names = ["tracker", "narrow", "stranger", "model", "closed", "bare", "tunnels", "second"];
     let services: BTreeSet<ServerName> = names.iter().map(|name| name.parse().unwrap()).collect();
     let spec = SessionSpec { services, ..SessionSpec::new(name.parse().unwrap(), &token, Arc::clone(policy)) };
     harness.open(spec, vec![listener]).unwrap();
-    Door { address: tcp.primary(), token: token.expose().to_owned() }
+    token.expose().to_owned()
 }
 
 impl Drop for Services {

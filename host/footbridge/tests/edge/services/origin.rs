@@ -111,12 +111,16 @@ fn receive(tls: &mut Tls) -> Option<Received> {
         head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap();
-    // This one answers before it has read what comes.
-    if head.contains("/early ") {
-        return Some(Received { head, body: Vec::new() });
-    }
+    // These answer before they have read what comes.
+    let is_early = ["/early ", "/gone ", "/sink ", "/stream-and-sink "].iter().any(|path| head.contains(path));
+    let body = if is_early { Vec::new() } else { body_of(tls, &head)? };
+    Some(Received { head, body })
+}
+
+/// Reads the body behind a head.
+fn body_of(tls: &mut Tls, head: &str) -> Option<Vec<u8>> {
     let lower = head.to_ascii_lowercase();
-    let mut body = Vec::new();
+    let (mut body, mut byte) = (Vec::new(), [0]);
     if let Some((_, rest)) = lower.split_once("content-length: ") {
         let length: usize = rest.lines().next().unwrap().trim().parse().unwrap();
         body.resize(length, 0);
@@ -129,7 +133,7 @@ fn receive(tls: &mut Tls) -> Option<Received> {
             body.push(byte[0]);
         }
     }
-    Some(Received { head, body })
+    Some(body)
 }
 
 /// Answers as the path says; false where the connection ends.
@@ -226,6 +230,30 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let _rest = std::io::copy(tls, &mut std::io::sink());
             false
         }
+        "/api/long-head" | "/api/long-heads" => {
+            let long = format!("x-long: {}\r\n", "y".repeat(1000));
+            if path.ends_with('s') {
+                // Together, so that all of it is there at once.
+                let interim = format!("HTTP/1.1 103 Early Hints\r\n{long}\r\n").repeat(6);
+                say(&format!("{interim}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"))
+            } else {
+                say(&format!("HTTP/1.1 200 OK\r\n{}content-length: 2\r\n\r\nok", long.repeat(6)))
+            }
+        }
+        "/api/coded" => say("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
+        "/api/gone" => {
+            say("HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nmuch");
+            false
+        }
+        "/api/sink" => {
+            say("HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno");
+            sinks(tls, echo, shared)
+        }
+        // Its answer goes on until its request has ended.
+        "/api/stream-and-sink" => {
+            say("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n");
+            sinks(tls, echo, shared) && tls.write_all(b"0\r\n\r\n").and_then(|()| tls.flush()).is_ok()
+        }
         "/api/identity" => say(&format!(
             "HTTP/1.1 200 OK\r\ncontent-encoding: Identity\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{KEY}",
             KEY.len()
@@ -259,6 +287,17 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 event.len()
             ));
             wait_until_left(tls, shared)
+        }
+        // What a media type is called is not told by its case.
+        "/api/v1/messages" if target.ends_with("?case") => say(
+            "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\ncontent-length: 9\r\n\r\ndata: a\n\n",
+        ),
+        "/api/v1/messages" if target.ends_with("?large") || target.ends_with("?page") => {
+            let (status, media) =
+                if target.ends_with("?page") { ("500 Broken", "text/html") } else { ("200 OK", "application/json") };
+            let text = format!("{{\n\"text\": \"{}\"\r\n}}\n", "z".repeat(200_000));
+            let length = text.len();
+            say(&format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n\r\n{text}"))
         }
         "/api/v1/messages" if target.ends_with("?later") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 14\r\n\r\n{\"usage\": null}")
@@ -304,6 +343,14 @@ fn repeats_message(tls: &mut Tls) -> std::io::Result<()> {
     let answer = if text == b"key?" { KEY.as_bytes() } else { &text };
     tls.write_all(&[&[0x81, u8::try_from(answer.len()).unwrap()], answer].concat())?;
     tls.flush()
+}
+
+/// Takes a body behind its answer.
+fn sinks(tls: &mut Tls, head: String, shared: &Shared) -> bool {
+    let body = body_of(tls, &head);
+    let is_whole = body.is_some();
+    shared.received.lock().unwrap().push(Received { head, body: body.unwrap_or_default() });
+    is_whole
 }
 
 fn wait_until_left(tls: &mut Tls, shared: &Shared) -> bool {

@@ -99,8 +99,17 @@ fn only_tls_for_the_allowed_name_goes_through() {
         let outcome = ended(&services);
         let why = if said.is_some() { "no TLS" } else { "origin.test" };
         assert!(outcome["outcome"] == "refused" && outcome["detail"].as_str().unwrap().contains(why), "{outcome}");
+        assert!(outcome["sent"] == 0, "nothing of it went on: {outcome}");
         assert!(services.origin.received().is_empty());
     }
+}
+
+#[test]
+fn a_tunnel_is_asked_for_without_a_body() {
+    let services = Services::open();
+    let line = format!("CONNECT localhost:{}", services.origin.port);
+    let answer = asks(&services, &line, &[&proxy(&services), "Content-Length: 5"]);
+    assert!(answer.status == 400 && answer.body.contains("CONNECT has none"), "{answer:?}");
 }
 
 #[test]

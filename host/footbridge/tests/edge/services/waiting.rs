@@ -61,6 +61,24 @@ fn a_client_of_events_hears_comments_and_then_its_answer() {
 }
 
 #[test]
+fn an_answer_is_told_whole_whatever_its_length_and_the_case_of_its_type() {
+    let services = asking();
+    let allowed = |path: &str| {
+        let client = waits(&services, path);
+        decides(&services, Decided::Allow { remember: false });
+        rest(client)
+    };
+    assert_eq!(allowed("/v1/messages?case"), "data: a\n\n");
+    let event = allowed("/v1/messages?large");
+    let value: Value =
+        serde_json::from_str(event.strip_prefix("data: ").unwrap().strip_suffix("\n\n").unwrap()).unwrap();
+    assert!(value["text"].as_str().unwrap().len() == 200_000 && event.lines().count() == 2, "{} bytes", event.len());
+    // What is no JSON is told as an error, and that it is not all.
+    let event = allowed("/v1/messages?page");
+    assert!(event.starts_with("event: error\n") && event.contains("the first 65536 bytes"), "{}", &event[..300]);
+}
+
+#[test]
 fn a_refusal_is_an_event_once_a_stream_has_begun_and_else_an_answer_of_its_own() {
     let services = asking();
     let client = waits(&services, "/v1/messages?stream");

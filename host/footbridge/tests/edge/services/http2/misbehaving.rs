@@ -29,6 +29,7 @@ const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const NO_ERROR: [u8; 4] = [0; 4];
 const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 /// What the origin does with its first request; an error ends its connection.
 type Mode = fn(&mut Tls, [u8; 4]) -> Result<()>;
@@ -226,11 +227,49 @@ fn what_is_no_answer_is_told_in_the_shape_of_its_client() {
 }
 
 #[test]
+fn what_an_origin_did_not_process_may_be_made_again() {
+    let modes: [(&str, Mode); 2] = [
+        ("its stream is refused", |tls, stream| write(tls, RST_STREAM, 0, stream, &REFUSED_STREAM)),
+        ("the connection goes away before it", |tls, _| {
+            write(tls, GOAWAY, 0, [0; 4], &[[0; 4], NO_ERROR].concat())?;
+            leaves(tls)
+        }),
+    ];
+    for (name, mode) in modes {
+        let services = once(mode);
+        let answer = services.ask("POST /s/second/x", &[], "hello");
+        assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{name}: {answer:?}");
+        let (_, outcome) = services.outcome();
+        assert_eq!(outcome["detail"], "refused unprocessed", "{name}: {outcome}");
+        then_goes_on(&services, "server_error");
+    }
+}
+
+#[test]
 fn an_answer_that_is_longer_than_said_brings_no_more_than_was_said() {
     let services = once(|tls, stream| says(tls, stream, b"2"));
     let answer = asks(&services, 0);
     assert!(!answer.contains("some"), "{answer}");
     then_goes_on(&services, "unknown");
+}
+
+#[test]
+fn what_comes_behind_an_answer_is_recorded_with_it() {
+    let services = once(|tls, stream| {
+        write(tls, HEADERS, ENDS_HEADERS, stream, &status(b"401"))?;
+        write(tls, DATA, ENDS_STREAM, stream, b"no")?;
+        reads_body(tls)
+    });
+    let mut client = services.connect();
+    client.send(head("POST /s/second/x HTTP/1.1", &[&services.key(), "Content-Length: 10"]));
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 401 "));
+    assert_eq!((client.chunk().as_deref(), client.chunk()), (Some("no"), None));
+    client.send("hello");
+    assert!(services.records.lines().iter().all(|line| line["type"] != "outcome"), "it is not over");
+    client.send("hello");
+    let (_, outcome) = services.outcome();
+    assert_eq!((&outcome["outcome"], &outcome["sent"]), (&"http_error".into(), &10.into()), "{outcome}");
+    then_goes_on(&services, "http_error");
 }
 
 #[test]

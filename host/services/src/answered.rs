@@ -1,0 +1,80 @@
+//! A request whose answer is whole, while its body may still be on its way: an origin may answer first and read on.
+//!
+//! The request goes on as any does: it keeps its place, silence and time end it, and what passes counts. States: sending, then
+//! over: the body came to its end, or was stopped; then recorded. Where it is the origin that takes no more, it is read past
+//! what its client still sends, for a while, since to end the connection at once would take the answer away from it.
+
+use std::{sync::Arc, time::Duration};
+
+use footbridge_audit::ExchangeRecord;
+use footbridge_calls::service::OpenExchange;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use crate::upload::{Tally, UploadError};
+
+/// What goes on behind an answer counts among these tasks, and ends when this is cancelled, which dropping the guard does.
+#[derive(Debug)]
+pub struct Behind {
+    /// Where it is waited for.
+    pub tasks: TaskTracker,
+    /// Its session is over, or its harness is.
+    pub cancel: CancellationToken,
+    /// For as long as anything of the request goes on.
+    pub guard: DropGuard,
+}
+
+/// A request whose answer is over.
+pub(crate) struct Answered {
+    pub(crate) exchange: OpenExchange,
+    /// What became of the answer.
+    pub(crate) outcome: &'static str,
+    pub(crate) detail: Option<String>,
+    pub(crate) passed: ExchangeRecord,
+    pub(crate) upload: Arc<Tally>,
+}
+
+impl Answered {
+    /// Records it once nothing more of its body passes: nothing for so long ends that, and this time does.
+    pub(crate) fn end(self, behind: Behind, silence: Duration, until: Instant) {
+        if self.upload.is_over() && self.upload.why().is_none() {
+            return self.record();
+        }
+        let Behind { tasks, cancel, guard } = behind;
+        self.upload.moves();
+        tasks.spawn(async move {
+            self.rest(&cancel, silence, until).await;
+            drop(guard);
+        });
+    }
+
+    async fn rest(self, cancel: &CancellationToken, silence: Duration, until: Instant) {
+        let upload = Arc::clone(&self.upload);
+        let stopped = tokio::select! {
+            biased;
+            () = upload.over() => None,
+            () = cancel.cancelled() => Some(UploadError::Ended),
+            () = sleep_until(until) => Some(UploadError::TooLong),
+            () = upload.silent(silence) => Some(UploadError::Silence),
+        };
+        if let Some(why) = stopped {
+            upload.stop(why);
+            upload.forget();
+        }
+        self.record();
+        upload.read_past().await;
+    }
+
+    /// Records it as it is.
+    pub(crate) fn record(self) {
+        let Self { exchange, outcome, detail, passed, upload } = self;
+        let passed = ExchangeRecord { sent: upload.bytes(), sent_digest: upload.digest(), ..passed };
+        let why = upload.why().filter(|_| detail.is_none());
+        let detail = why.map(|why| format!("answered before the end of the request's body: {why}")).or(detail);
+        let outcome = if why == Some(UploadError::Spent) { "budget_spent" } else { outcome };
+        exchange.close(outcome, detail, passed);
+    }
+}

@@ -32,7 +32,10 @@ use footbridge_core::{
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use ring::digest::{Context as Sha, SHA256};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until, timeout},
+};
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);

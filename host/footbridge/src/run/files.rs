@@ -4,6 +4,7 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
+    collections::BTreeSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -13,6 +14,7 @@ use std::{
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
+    held_folder::HeldFolder,
     layer,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, FoundSockets, Reach},
@@ -20,12 +22,14 @@ use footbridge_processes::sandbox::{
 
 use super::{
     Run, Sandbox,
-    appeared::{Ended, Repositories, names_of},
+    appeared::{Ended, Repositories},
     container_files::{self, ContainerFilesError},
     exposed,
     folder::RunFolder,
+    git_files,
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
+    told::names_of,
 };
 use crate::{config::folders::Folders, report};
 
@@ -46,6 +50,10 @@ pub(super) struct GuestFiles {
     session: Option<PathBuf>,
     /// The sockets of other programs when the view was made.
     found: FoundSockets,
+    /// What the command may write, held from before it starts.
+    held: Vec<HeldFolder>,
+    /// Folders by which git remembered resolutions there.
+    resolutions: BTreeSet<PathBuf>,
     /// Whether nothing is done about them: a container has what is mounted as it is.
     is_bare: bool,
     /// What git took for repositories there.
@@ -166,6 +174,8 @@ impl GuestFiles {
             mounts_before: MountsBefore::default(),
             session: None,
             found: FoundSockets::default(),
+            held: Vec::new(),
+            resolutions: BTreeSet::new(),
             is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
             since: SystemTime::now(),
@@ -180,6 +190,7 @@ impl GuestFiles {
         folder: &RunFolder,
         guest: &GuestBinaries,
     ) -> anyhow::Result<FilePlan> {
+        self.hold()?;
         match run.sandbox {
             Sandbox::None => Ok(FilePlan::default()),
             Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
@@ -190,6 +201,15 @@ impl GuestFiles {
                 Ok(FilePlan::default())
             }
         }
+    }
+
+    /// Holds what the command may write, and looks at what an earlier one left there for git.
+    fn hold(&mut self) -> Result<(), GuestFilesError> {
+        let missing = |path: &PathBuf, source| GuestFilesError::Missing { flag: "--write", path: path.clone(), source };
+        let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
+        self.held = held.collect::<Result<_, _>>()?;
+        self.resolutions = git_files::look_at_all(&self.held, Vec::new()).say_before();
+        Ok(())
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
@@ -266,16 +286,22 @@ impl GuestFiles {
     /// Tells of what could not be kept from the command.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
         let ended = Ended {
-            writes: &self.writes,
+            writes: &self.held,
             since: self.since,
-            homes: homes(self.home.as_deref()),
+            homes: self.homes(),
             plan,
             is_bare: self.is_bare,
             repositories: &self.repositories,
-            found: &self.found,
+            resolutions: &self.resolutions,
+            found: Some(&self.found),
             session: self.session.as_deref(),
         };
         ended.say_what_appeared();
+    }
+
+    /// The home folders of this user.
+    pub(super) fn homes(&self) -> Vec<PathBuf> {
+        homes(self.home.as_deref())
     }
 
     /// Folders that it may write, and single files.

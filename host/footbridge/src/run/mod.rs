@@ -13,11 +13,15 @@ mod delivery;
 mod exposed;
 mod files;
 mod folder;
+mod git_files;
 mod guest;
+mod killed;
 mod links;
+mod moved;
 mod patience;
 mod plan;
 mod supervise;
+mod told;
 
 use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
@@ -156,6 +160,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Tools::Mounts,
     };
     let folder = RunFolder::create(&folders.runtime, tools)?;
+    folder.killed().iter().for_each(|killed| killed.say_what_it_left(files.homes()));
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     tell_agent(&mut run, &endpoint)?;

@@ -15,6 +15,8 @@ use std::str::Chars;
 
 use nix::fcntl::OFlag;
 
+use super::git_index::ObjectFormat;
+
 /// Bytes of one file that are read.
 const MAX_SETTINGS: u64 = 1 << 20;
 /// Files that are read, with those that others include, and paths that they lead to.
@@ -148,6 +150,15 @@ fn characters(bytes: &[u8]) -> String {
 fn as_path(characters: &str) -> PathBuf {
     let bytes = characters.chars().map_while(|c| u8::try_from(c).ok().filter(|byte| *byte != 0));
     PathBuf::from(OsString::from_vec(bytes.collect()))
+}
+
+/// How long the names of objects are in a repository, by its own settings; nothing where these are not read whole.
+pub(super) fn object_format(main: &Path) -> Option<ObjectFormat> {
+    let text = text(&main.join("config"), MAX_SETTINGS).unwrap_or_default();
+    let all = entries(&text.characters);
+    let said = all.iter().rfind(|entry| entry.section == "extensions" && entry.key == "objectformat");
+    let is_long = said.is_some_and(|entry| entry.value == "sha256");
+    (!text.is_cut).then_some(if is_long { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 })
 }
 
 /// Where a small file of git's leads, as `.git`, `gitdir` and `commondir` do; from its own folder.

@@ -133,3 +133,22 @@ fn after_a_run_that_was_killed_the_next_one_looks_at_what_it_left() {
         assert!(next.stdout == "gone\n" && next.stderr.contains(".git/index: it names ../x"), "{next:?}");
     }
 }
+
+#[test]
+fn scripts_that_git_runs_by_itself_cannot_be_written() {
+    for host in repositories("scripts_that_git_runs_by_itself_cannot_be_written") {
+        for (setting, value) in [
+            ("gc.recentObjectsHook", "tools/gc"),
+            ("hook.lint.command", "tools/lint --all"),
+            ("remote.o.url", "ext::tools/fetch %S"),
+            ("remote.o.pushurl", "ext::tools/push"),
+        ] {
+            git(&host, &["config", setting, value]);
+        }
+        owned(&host.work().join("tools"), None);
+        let names = ["gc", "lint", "fetch", "push", "other"];
+        names.iter().for_each(|name| owned(&host.work().join("tools").join(name), Some("")));
+        let script = "for f in tools/*; do (echo evil >>$f) 2>/dev/null && echo $f; done; true";
+        assert_eq!(host.runs_script(script).stdout, "tools/other\n");
+    }
+}

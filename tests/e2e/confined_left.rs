@@ -29,3 +29,21 @@ fn what_a_command_left_is_told_of_where_its_folder_was_moved_to() {
         }
     }
 }
+
+#[test]
+fn instructions_to_agents_can_be_written_and_that_is_told() {
+    for host in hosts("instructions_to_agents_can_be_written_and_that_is_told") {
+        for name in ["AGENTS.md", "GEMINI.md", ".cursorrules"] {
+            owned(&host.work().join(name), Some("as it was\n"));
+        }
+        owned(&host.work().join(".Renviron"), Some(""));
+        let ran = host.runs_script(
+            "echo more >>AGENTS.md; echo new >CLAUDE.md; cat GEMINI.md >/dev/null; mkdir .pi; echo x >.pi/settings.json; \
+             (echo x >.Renviron) 2>/dev/null || echo no",
+        );
+        let told = |name: &str| ran.stderr.contains(&format!("/work/{name}"));
+        assert!(ran.stdout == "no\n" && ran.stderr.contains("instructions to agents: "), "{ran:?}");
+        assert!(told("AGENTS.md") && told("CLAUDE.md") && told(".pi") && !told("GEMINI.md"), "{ran:?}");
+        assert!(!told(".cursorrules") && !host.runs(&["true"]).stderr.contains("AGENTS.md"), "{ran:?}");
+    }
+}

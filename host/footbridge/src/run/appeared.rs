@@ -16,6 +16,7 @@ use footbridge_processes::sandbox::{
     guarded::{Guarded, guarded},
     held_folder::HeldFolder,
     new_links::{NewLinks, is_any_of_since, is_of_since},
+    places::is_instruction,
     sockets::{self, FoundSockets},
 };
 
@@ -100,7 +101,9 @@ impl Look<'_> {
         git_files::look_at_all(self.ended.writes, git_folders)
             .say_at_the_end(&|git| self.ended.resolutions.contains(&self.moved.before(git)));
         let repositories = self.repositories(repositories, &paths);
+        let (instructions, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_instruction(path));
         say_new(&paths, "or written, and run or obeyed by other programs here", "look before you use them");
+        say_new(&instructions, "or written, and instructions to agents", "read them before an agent outside does");
         say_new(&repositories, "repositories of git", "their settings can run programs, also by git status above them");
         if is_cut {
             report::note(

@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::git_settings::{GitSettings, leads_to, of_user};
-use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_or_fetched};
+use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, INSTRUCTIONS, OF_EDITORS, is_built_or_fetched};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
@@ -38,7 +38,7 @@ const MAX_SETTINGS: u64 = 64 << 20;
 pub struct Guarded {
     /// All such names in it, whether they are there or not; those in folders below it, and links in such folders.
     pub paths: Vec<PathBuf>,
-    /// Files there by which git goes on with what was begun, whether they are there or not.
+    /// Files there by which git goes on with what was begun, and instructions to agents, whether they are there or not.
     pub begun: Vec<PathBuf>,
     /// Files among them that have other names, too (hard links).
     pub linked: Vec<PathBuf>,
@@ -174,6 +174,7 @@ impl Search {
     /// All names in this folder that others run or obey, whether they are there or not.
     fn add_all_in(&mut self, folder: &Path) {
         self.add(GUARDED.iter().map(|name| folder.join(name)));
+        self.found.begun.extend(INSTRUCTIONS.iter().map(|name| folder.join(name)));
         let git = folder.join(".git");
         if git.is_dir() {
             self.add_git(&git, folder, DEPTH);

@@ -152,3 +152,23 @@ fn scripts_that_git_runs_by_itself_cannot_be_written() {
         assert_eq!(host.runs_script(script).stdout, "tools/other\n");
     }
 }
+
+#[test]
+fn in_a_linked_work_tree_it_is_said_how_git_can_commit() {
+    for host in repositories("in_a_linked_work_tree_it_is_said_how_git_can_commit") {
+        let main = host.work().join(".git");
+        git(&host, &["config", "user.name", "n"]);
+        git(&host, &["config", "user.email", "e@x"]);
+        git(&host, &["worktree", "add", "-q", "../linked"]);
+        let linked = host.path().join("linked");
+        let host = host.working_in(linked);
+        let commits = "echo more >>f; git commit -qam more && echo committed";
+        let ran = host.runs_script(commits);
+        let says = format!("--write {}", main.display());
+        assert!(ran.stdout.is_empty() && ran.stderr.contains(&says), "{ran:?}");
+        let host = host.option("--write").option(&main);
+        let evil = "(echo x >>../work/.git/config) 2>/dev/null || echo no; (echo x >../work/.git/hooks/x) 2>/dev/null || echo no";
+        let ran = host.runs_script(&format!("{commits}; {evil}"));
+        assert!(ran.stdout == "committed\nno\nno\n" && !ran.stderr.contains("--write"), "{ran:?}");
+    }
+}

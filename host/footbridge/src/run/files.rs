@@ -14,6 +14,7 @@ use std::{
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
+    guarded::commits_to,
     held_folder::HeldFolder,
     layer,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
@@ -223,6 +224,7 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
+        self.say_where_commits_go();
         self.since = SystemTime::now();
         self.session = Some(folder.shown());
         self.try_mounts(run.sandbox, folder, guest).await;
@@ -252,6 +254,19 @@ impl GuestFiles {
             say_refused(what, &refusal);
             self.mounts_before = MountsBefore::Refused;
         }
+    }
+
+    /// Says where git would write that commits in the working folder, where it cannot.
+    fn say_where_commits_go(&self) {
+        let Some(git) = commits_to(&self.start).filter(|git| self.may_write(&self.start) && !self.may_write(git))
+        else {
+            return;
+        };
+        let git = names_of(&[git]);
+        report::note(&format!(
+            "footbridge: git cannot commit in the working folder, whose repository is {git}: the command can write that, \
+             but for what git runs or obeys there, with --write {git}"
+        ));
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.

@@ -333,6 +333,14 @@ pub(super) fn common(git: &Path) -> Option<PathBuf> {
     Some(above.unwrap_or(main))
 }
 
+/// The folder of git, elsewhere, that a linked work tree or a submodule in this folder commits to: that of the whole
+/// repository, whose parts the work tree has in common.
+#[must_use]
+pub fn commits_to(folder: &Path) -> Option<PathBuf> {
+    let git = leads_to(&folder.join(".git")).filter(|git| is_git(git))?;
+    common(&git).unwrap_or(git).canonicalize().ok()
+}
+
 fn holds(path: &Path, tree: &Path) -> bool {
     match (path.canonicalize(), tree.canonicalize()) {
         (Ok(path), Ok(tree)) => tree.starts_with(path),

@@ -27,10 +27,10 @@ const CONNECTS: &str = "import socket, sys\n\
         except OSError as e: print('no', name, file=sys.stderr)\n\
     print('tried', len(sys.argv) - 1)";
 
-const PYTHON: &str = "/usr/bin/python3";
+pub(super) const PYTHON: &str = "/usr/bin/python3";
 
 /// A host in each sandbox that works here, whose owner is an ordinary user with a home folder.
-fn hosts(test: &str) -> Vec<Host> {
+pub(super) fn hosts(test: &str) -> Vec<Host> {
     sandboxes::ordinary(test).into_iter().map(|sandbox| ordinary(sandbox, "servers.json", "")).collect()
 }
 
@@ -52,12 +52,12 @@ fn ordinary(sandbox: &'static str, file: &str, more: &str) -> Host {
     host.env("HOME", home)
 }
 
-fn home(host: &Host) -> PathBuf {
+pub(super) fn home(host: &Host) -> PathBuf {
     host.path().join("home")
 }
 
 /// Makes a folder or, where there is text, a file that belongs to the host's owner.
-fn owned(path: &Path, text: Option<&str>) {
+pub(super) fn owned(path: &Path, text: Option<&str>) {
     match text {
         Some(text) => fs::write(path, text).unwrap(),
         None => fs::create_dir_all(path).unwrap(),
@@ -68,7 +68,7 @@ fn owned(path: &Path, text: Option<&str>) {
 }
 
 /// Git of the host's owner, outside.
-fn git(host: &Host, words: &[&str]) -> String {
+pub(super) fn git(host: &Host, words: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=n", "-c", "user.email=e@x"]).args(words).current_dir(host.work());
     command.env("HOME", home(host)).env("GIT_CONFIG_NOSYSTEM", "1");

@@ -10,6 +10,8 @@ mod boundaries;
 mod bwrap;
 mod configuration;
 mod confined;
+mod confined_git;
+mod confined_left;
 mod conformance;
 mod demo;
 mod devices;

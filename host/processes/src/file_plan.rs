@@ -119,15 +119,19 @@ impl FilePlan {
     /// nowhere, when it started, or are its own to write: those that are there now, lead elsewhere, or were written.
     #[must_use]
     pub fn appeared(&self) -> Vec<PathBuf> {
-        let now = self
-            .watched
-            .names
-            .iter()
-            .filter(|(path, before)| link_at(Path::new(path)) != before.clone().map(PathBuf::from));
-        let begun = self.watched.begun.iter();
-        let begun = begun.filter(|(path, before)| Version::at(Path::new(path)) != *before).map(|(path, _)| path);
-        let all = now.map(|(path, _)| path).chain(begun).map(PathBuf::from);
-        all.filter(|path| path.symlink_metadata().is_ok()).collect()
+        self.appeared_where(Path::to_owned)
+    }
+
+    /// As [`FilePlan::appeared`], where what was at a path is now where this says.
+    #[must_use]
+    pub fn appeared_where(&self, now: impl Fn(&Path) -> PathBuf) -> Vec<PathBuf> {
+        let now = |path: &OsString| now(Path::new(path));
+        let leads_elsewhere = |path: &Path, before: Option<&OsString>| link_at(path) != before.map(now);
+        let names = self.watched.names.iter().map(|(path, before)| (now(path), before.as_ref()));
+        let names = names.filter(|(path, before)| leads_elsewhere(path, *before)).map(|(path, _)| path);
+        let begun = self.watched.begun.iter().map(|(path, before)| (now(path), before));
+        let begun = begun.filter(|(path, before)| Version::at(path) != **before).map(|(path, _)| path);
+        names.chain(begun).filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
     /// Whether this name is one that others run or obey and that was looked at before the command started.

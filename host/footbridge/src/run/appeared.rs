@@ -2,7 +2,7 @@
 //!
 //! Of what could be kept from it there is nothing to tell. In a container nothing could: there it is asked of each name
 //! whether it was written since the command started, by the kernel's clock. All of it is bounded, and what could not be
-//! looked at is said.
+//! looked at is said. The folders are held: what the command wrote is looked at where it is now.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -14,16 +14,14 @@ use std::{
 use footbridge_processes::sandbox::{
     files::FilePlan,
     guarded::{Guarded, guarded},
+    held_folder::HeldFolder,
     new_links::{NewLinks, is_any_of_since, is_of_since},
+    places::is_instruction,
     sockets::{self, FoundSockets},
 };
 
-use footbridge_proto::text::Escaped;
-
+use super::{git_files, moved::Moved, told::say_new};
 use crate::report;
-
-/// Paths that are named in one line.
-const NAMED: usize = 150;
 
 /// How long guarded folders are looked through for what was written.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -31,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// A run whose command has ended.
 pub(super) struct Ended<'a> {
     /// Where the command could write.
-    pub(super) writes: &'a [PathBuf],
+    pub(super) writes: &'a [HeldFolder],
     pub(super) since: SystemTime,
     pub(super) homes: Vec<PathBuf>,
     pub(super) plan: &'a FilePlan,
@@ -39,8 +37,10 @@ pub(super) struct Ended<'a> {
     pub(super) is_bare: bool,
     /// What git took for repositories before, where nothing was done about them.
     pub(super) repositories: &'a Repositories,
-    /// Sockets that were there before.
-    pub(super) found: &'a FoundSockets,
+    /// Folders by which git remembers resolutions that were there before.
+    pub(super) resolutions: &'a BTreeSet<PathBuf>,
+    /// Sockets that were there before, if that is known.
+    pub(super) found: Option<&'a FoundSockets>,
     /// What is the run's own.
     pub(super) session: Option<&'a Path>,
 }
@@ -57,8 +57,9 @@ impl Repositories {
         Self(all.collect::<HashSet<_>>().into_iter().filter_map(|git| Some((git.clone(), id(&git)?))).collect())
     }
 
-    fn has(&self, git: &Path) -> bool {
-        self.0.get(git).is_some_and(|before| id(git) == Some(*before))
+    /// Whether this is the one that was at that path.
+    fn has(&self, git: &Path, before: &Path) -> bool {
+        self.0.get(before).is_some_and(|before| id(git) == Some(*before))
     }
 }
 
@@ -74,12 +75,35 @@ struct Appeared {
 
 impl Ended<'_> {
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
-    /// where it writes, and sockets that other programs made meanwhile there.
+    /// where it writes, and sockets that other programs made meanwhile there. Sets aside what git must not read.
     pub(super) fn say_what_appeared(&self) {
+        let moved = Moved::of(self.writes);
+        moved.say_which();
+        let look = Look { ended: self, writes: moved.folders(), moved: &moved };
+        look.say_what_appeared();
+        moved.say_which_were_not_looked_at(self.writes);
+    }
+}
+
+/// A look at what a command left.
+struct Look<'a> {
+    ended: &'a Ended<'a>,
+    /// Where the folders are now that it could write.
+    writes: Vec<PathBuf>,
+    moved: &'a Moved,
+}
+
+impl Look<'_> {
+    fn say_what_appeared(&self) {
         let Appeared { paths, is_cut } = self.names();
-        let links = NewLinks::look(self.writes, self.since, &self.homes);
-        let repositories = self.repositories(links.repositories, &paths);
+        let NewLinks { found, repositories, git_folders, is_whole } =
+            NewLinks::look(&self.writes, self.ended.since, &self.ended.homes);
+        git_files::look_at_all(self.ended.writes, git_folders)
+            .say_at_the_end(&|git| self.ended.resolutions.contains(&self.moved.before(git)));
+        let repositories = self.repositories(repositories, &paths);
+        let (instructions, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_instruction(path));
         say_new(&paths, "or written, and run or obeyed by other programs here", "look before you use them");
+        say_new(&instructions, "or written, and instructions to agents", "read them before an agent outside does");
         say_new(&repositories, "repositories of git", "their settings can run programs, also by git status above them");
         if is_cut {
             report::note(
@@ -87,8 +111,9 @@ impl Ended<'_> {
                  look at \"git status\" with core.fsmonitor=false before you use git there",
             );
         }
-        say_new(&links.found, "links that lead out of what it may write", "look where to before you follow them");
-        if !links.is_whole {
+        let links = "links that lead out of what it may write, or from git's folder to what others obey";
+        say_new(&found, links, "look where to before you follow them, or use git there");
+        if !is_whole {
             report::note(
                 "footbridge: not all could be looked through for new links and repositories: the folders that the command \
                  may write are too large, or it closed some",
@@ -102,26 +127,27 @@ impl Ended<'_> {
     }
 
     fn names(&self) -> Appeared {
-        let mut paths = self.plan.appeared();
+        let plan = self.ended.plan;
+        let mut paths = plan.appeared_where(|path| self.moved.now(path));
         let mut named: HashSet<PathBuf> = paths.iter().cloned().collect();
         let (mut now, mut is_cut, until) = (BTreeSet::new(), false, Instant::now() + LIMIT);
-        for folder in self.writes {
+        for folder in &self.writes {
             let Guarded { paths, begun, is_cut: is_cut_now, .. } = guarded(folder);
             now.extend(paths.into_iter().chain(begun));
             // Of one that was too large before, it was said then.
-            is_cut |= is_cut_now && !self.plan.cut().any(|before| before == folder);
+            is_cut |= is_cut_now && !plan.cut().any(|before| before == self.moved.before(folder));
         }
         for path in now.into_iter().filter(|path| self.writes.iter().any(|folder| path.starts_with(folder))) {
             // What is in a folder that is named already need not be.
             if path.ancestors().any(|above| named.contains(above)) {
                 continue;
             }
-            let is_new = if self.is_bare {
-                let written = is_any_of_since(&path, self.since, until);
+            let is_new = if self.ended.is_bare {
+                let written = is_any_of_since(&path, self.ended.since, until);
                 is_cut |= written.is_none();
                 written.unwrap_or(false)
             } else {
-                !self.plan.knows(&path) && path.symlink_metadata().is_ok()
+                !plan.knows(&self.moved.before(&path)) && path.symlink_metadata().is_ok()
             };
             if is_new {
                 named.insert(path.clone());
@@ -139,33 +165,23 @@ impl Ended<'_> {
         let said: HashSet<&Path> = said.iter().map(PathBuf::as_path).collect();
         let is_said = |git: &Path| above.contains(git) || git.ancestors().any(|above| said.contains(above));
         // Git itself writes in those of before, and what it obeys in them was kept from the command, or is named.
-        let is_kept = |git: &Path| self.plan.knows(git) || self.plan.knows(&git.join("config"));
-        let is_kept = |git: &Path| is_kept(git) || self.repositories.has(git);
+        let plan = self.ended.plan;
+        let is_kept = |git: &Path| {
+            let before = self.moved.before(git);
+            plan.knows(&before) || plan.knows(&before.join("config")) || self.ended.repositories.has(git, &before)
+        };
         all.into_iter().filter(|git| !is_kept(git) && !is_said(git)).collect()
     }
 
     fn sockets(&self) -> Vec<PathBuf> {
-        let is_own = |path: &Path| self.session.is_some_and(|session| path.starts_with(session));
+        let Some(found) = self.ended.found else { return Vec::new() };
+        let is_own = |path: &Path| self.ended.session.is_some_and(|session| path.starts_with(session));
         // One that was made anew lost what covered the one before.
-        let is_new = |path: &PathBuf| !self.found.sockets.contains(path) || is_of_since(path, self.since);
-        let is_seen = |path: &Path| !path.parent().is_some_and(|folder| self.plan.hides(folder));
-        let all = sockets::below(self.writes).sockets.into_iter();
+        let was_there = |path: &Path| found.sockets.contains(&self.moved.before(path));
+        let is_new = |path: &Path| !was_there(path) || is_of_since(path, self.ended.since);
+        let is_seen =
+            |path: &Path| !path.parent().is_some_and(|folder| self.ended.plan.hides(&self.moved.before(folder)));
+        let all = sockets::below(&self.writes).sockets.into_iter();
         all.filter(|path| is_new(path) && is_seen(path) && !is_own(path)).collect()
     }
-}
-
-/// Says what is new of a kind, if anything is.
-fn say_new(paths: &[PathBuf], what: &str, next: &str) {
-    if !paths.is_empty() {
-        let names = names_of(paths);
-        report::note(&format!("footbridge: new since the command started, {what}: {names}; {next}"));
-    }
-}
-
-/// These paths in one line, if they are not too many.
-pub(super) fn names_of(paths: &[PathBuf]) -> String {
-    let name = |path: &PathBuf| Escaped(&path.to_string_lossy()).to_string();
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(name).collect();
-    names.extend((paths.len() > NAMED).then(|| format!("{} more", paths.len() - NAMED)));
-    names.join(", ")
 }

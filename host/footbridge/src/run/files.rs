@@ -4,6 +4,7 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
+    collections::BTreeSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -13,6 +14,8 @@ use std::{
 use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
     files::{FilePlan, MountsBefore, View, is_kernels},
+    guarded::commits_to,
+    held_folder::HeldFolder,
     layer,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
     sockets::{self, FoundSockets, Reach},
@@ -20,13 +23,15 @@ use footbridge_processes::sandbox::{
 
 use super::{
     Run, Sandbox,
-    appeared::{Ended, Repositories, names_of},
+    appeared::{Ended, Repositories},
     container_files::{self, ContainerFilesError},
     exposed,
     folder::RunFolder,
+    git_files,
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
     replaced::KeptFiles,
+    told::names_of,
 };
 use crate::{config::folders::Folders, report};
 
@@ -47,6 +52,10 @@ pub(super) struct GuestFiles {
     session: Option<PathBuf>,
     /// The sockets of other programs when the view was made.
     found: FoundSockets,
+    /// What the command may write, held from before it starts.
+    held: Vec<HeldFolder>,
+    /// Folders by which git remembered resolutions there.
+    resolutions: BTreeSet<PathBuf>,
     /// Whether nothing is done about them: a container has what is mounted as it is.
     is_bare: bool,
     /// What git took for repositories there.
@@ -169,6 +178,8 @@ impl GuestFiles {
             mounts_before: MountsBefore::default(),
             session: None,
             found: FoundSockets::default(),
+            held: Vec::new(),
+            resolutions: BTreeSet::new(),
             is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
             since: SystemTime::now(),
@@ -184,6 +195,7 @@ impl GuestFiles {
         folder: &RunFolder,
         guest: &GuestBinaries,
     ) -> anyhow::Result<FilePlan> {
+        self.hold()?;
         match run.sandbox {
             Sandbox::None => Ok(FilePlan::default()),
             Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
@@ -194,6 +206,15 @@ impl GuestFiles {
                 Ok(FilePlan::default())
             }
         }
+    }
+
+    /// Holds what the command may write, and looks at what an earlier one left there for git.
+    fn hold(&mut self) -> Result<(), GuestFilesError> {
+        let missing = |path: &PathBuf, source| GuestFilesError::Missing { flag: "--write", path: path.clone(), source };
+        let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
+        self.held = held.collect::<Result<_, _>>()?;
+        self.resolutions = git_files::look_at_all(&self.held, Vec::new()).say_before();
+        Ok(())
     }
 
     /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
@@ -207,6 +228,7 @@ impl GuestFiles {
         let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
         let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
         exposed::warn_of(&shown);
+        self.say_where_commits_go();
         self.since = SystemTime::now();
         self.session = Some(folder.shown());
         self.try_mounts(run.sandbox, folder, guest).await;
@@ -237,6 +259,19 @@ impl GuestFiles {
             say_refused(what, &refusal);
             self.mounts_before = MountsBefore::Refused;
         }
+    }
+
+    /// Says where git would write that commits in the working folder, where it cannot.
+    fn say_where_commits_go(&self) {
+        let Some(git) = commits_to(&self.start).filter(|git| self.may_write(&self.start) && !self.may_write(git))
+        else {
+            return;
+        };
+        let git = names_of(&[git]);
+        report::note(&format!(
+            "footbridge: git cannot commit in the working folder, whose repository is {git}: the command can write that, \
+             but for what git runs or obeys there, with --write {git}"
+        ));
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
@@ -272,16 +307,22 @@ impl GuestFiles {
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
         self.kept.say_what_was_replaced();
         let ended = Ended {
-            writes: &self.writes,
+            writes: &self.held,
             since: self.since,
-            homes: homes(self.home.as_deref()),
+            homes: self.homes(),
             plan,
             is_bare: self.is_bare,
             repositories: &self.repositories,
-            found: &self.found,
+            resolutions: &self.resolutions,
+            found: Some(&self.found),
             session: self.session.as_deref(),
         };
         ended.say_what_appeared();
+    }
+
+    /// The home folders of this user.
+    pub(super) fn homes(&self) -> Vec<PathBuf> {
+        homes(self.home.as_deref())
     }
 
     /// Folders that it may write, and single files.

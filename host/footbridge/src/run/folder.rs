@@ -17,10 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use footbridge_proto::{
-    endpoint::{EndpointError, SocketPath},
-    text::Escaped,
-};
+use footbridge_proto::endpoint::{EndpointError, SocketPath};
 
 use footbridge_audit::{
     lock_file::LockFile,
@@ -28,7 +25,7 @@ use footbridge_audit::{
 };
 use footbridge_core::random::{NoRandomness, random_text};
 
-use crate::report;
+use super::killed::KilledRun;
 
 /// What every folder of a run starts with.
 const PREFIX: &str = "run-";
@@ -47,6 +44,8 @@ pub(super) enum Tools<'a> {
 pub(super) struct RunFolder {
     path: PathBuf,
     _lock: LockFile,
+    /// Those that were swept up.
+    killed: Vec<KilledRun>,
 }
 
 /// The folder cannot be made.
@@ -80,7 +79,7 @@ impl RunFolder {
         let runtime = real.as_path();
         // Held until this run's own lock is: a folder without one would look dead to another run.
         let _one_at_a_time = wait_for_lock(runtime)?;
-        sweep(runtime);
+        let killed = sweep(runtime);
         let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
         let io = |path: &Path| {
             let path = path.to_owned();
@@ -89,7 +88,7 @@ impl RunFolder {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(io(&path))?;
         let lock = lock(&path).map_err(io(&path))?;
-        let folder = Self { path, _lock: lock };
+        let folder = Self { path, _lock: lock, killed };
         for inner in [folder.shown(), folder.bin()] {
             DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
             // Whatever the umask is.
@@ -120,6 +119,11 @@ impl RunFolder {
     pub(super) fn forget_writes(&self) {
         // Where that fails, the next run says once too often that nobody did.
         let _what_was_noted_may_stay = fs::remove_file(self.path.join(WRITES));
+    }
+
+    /// Runs that were killed before they could look at what their commands left.
+    pub(super) fn killed(&self) -> &[KilledRun] {
+        &self.killed
     }
 
     /// The whole of it, which the sandbox does not see.
@@ -179,30 +183,18 @@ fn wait_for_lock(runtime: &Path) -> Result<LockFile, RunFolderError> {
 /// Where [`RunFolder::note_writes`] keeps them.
 const WRITES: &str = "writes";
 
-/// Says of a run that was killed what nobody looked at when it ended.
-fn say_what_it_wrote(folder: &Path) {
-    let Ok(noted) = fs::read(folder.join(WRITES)) else { return };
-    let names = noted.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    let names: Vec<String> = names.map(|name| Escaped(&String::from_utf8_lossy(name)).to_string()).collect();
-    if !names.is_empty() {
-        report::note(&format!(
-            "footbridge: an earlier run was killed before it could look for what its command left that others run or obey, \
-             in {}: look at \"git status\" with core.fsmonitor=false before you use git there",
-            names.join(", ")
-        ));
-    }
-}
-
-/// Removes the folders of runs that ended without doing so.
-fn sweep(runtime: &Path) {
-    let Ok(entries) = fs::read_dir(runtime) else { return };
+/// Removes the folders of runs that ended without doing so, and gives what they say of themselves.
+fn sweep(runtime: &Path) -> Vec<KilledRun> {
+    let Ok(entries) = fs::read_dir(runtime) else { return Vec::new() };
+    let mut killed = Vec::new();
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if ours && lock(&entry.path()).is_ok() {
-            say_what_it_wrote(&entry.path());
+            killed.extend(KilledRun::read(&entry.path().join(WRITES)));
             let _ = fs::remove_dir_all(entry.path());
         }
     }
+    killed
 }
 
 #[cfg(test)]

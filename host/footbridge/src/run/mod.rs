@@ -13,12 +13,16 @@ mod delivery;
 mod exposed;
 mod files;
 mod folder;
+mod git_files;
 mod guest;
+mod killed;
 mod links;
+mod moved;
 mod patience;
 mod plan;
 mod replaced;
 mod supervise;
+mod told;
 
 use std::{collections::BTreeSet, ffi::OsString, io::IsTerminal as _, path::PathBuf, sync::Arc};
 
@@ -153,6 +157,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let choice = Choice::make(&run).await?;
     let mut files = GuestFiles::of(&run, folders)?;
     let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
+    folder.killed().iter().for_each(|killed| killed.say_what_it_left(files.homes()));
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     tell_agent(&mut run, &endpoint)?;

@@ -8,7 +8,7 @@ use footbridge_processes::{
     sandbox::{Nesting, files::FilePlan, kept_names::KeptNames},
 };
 
-use super::{Run, appeared::names_of};
+use super::{Run, told::names_of};
 use crate::report;
 
 /// What is kept in a run whose command, or another run, may have a way past that.

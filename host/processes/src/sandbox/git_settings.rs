@@ -15,6 +15,8 @@ use std::str::Chars;
 
 use nix::fcntl::OFlag;
 
+use super::git_index::ObjectFormat;
+
 /// Bytes of one file that are read.
 const MAX_SETTINGS: u64 = 1 << 20;
 /// Files that are read, with those that others include, and paths that they lead to.
@@ -39,7 +41,9 @@ pub(super) struct GitSettings {
 }
 
 /// Settings that are commands which git runs without being asked for that one.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 47] = [
+    ("browser", "cmd"),
+    ("browser", "path"),
     ("core", "alternaterefscommand"),
     ("core", "askpass"),
     ("core", "editor"),
@@ -51,23 +55,47 @@ const COMMANDS: [(&str, &str); 24] = [
     ("diff", "command"),
     ("diff", "external"),
     ("diff", "textconv"),
+    ("difftool", "cmd"),
+    ("difftool", "path"),
     ("filter", "clean"),
     ("filter", "process"),
     ("filter", "smudge"),
+    ("gc", "recentobjectshook"),
     ("gpg", "defaultkeycommand"),
     ("gpg", "program"),
+    ("guitool", "cmd"),
+    ("hook", "command"),
+    ("imap", "tunnel"),
+    ("instaweb", "httpd"),
     ("interactive", "difffilter"),
+    ("lfs", "clean"),
+    ("lfs", "path"),
+    ("lfs", "smudge"),
+    ("man", "cmd"),
+    ("man", "path"),
     ("merge", "driver"),
+    ("mergetool", "cmd"),
+    ("mergetool", "path"),
     ("remote", "receivepack"),
     ("remote", "uploadpack"),
+    ("sendemail", "cccmd"),
+    ("sendemail", "headercmd"),
+    ("sendemail", "sendmailcmd"),
+    ("sendemail", "smtpserver"),
+    ("sendemail", "tocmd"),
     ("sequence", "editor"),
     ("submodule", "update"),
+    ("tar", "command"),
     ("trailer", "cmd"),
     ("trailer", "command"),
+    ("uploadpack", "packobjectshook"),
 ];
 
 /// The section whose settings are commands that show the output of others, whatever these are called.
 const PAGER: &str = "pager";
+
+/// What an address begins with that is a command (git-remote-ext).
+const COMMAND_AS_ADDRESS: &str = "ext::";
 
 /// The mark of UTF-8 that a file may begin with.
 const MARK: &str = "\u{ef}\u{bb}\u{bf}";
@@ -108,8 +136,10 @@ impl GitSettings {
                         found.includes.push(included.clone());
                         ahead.push(included);
                     }
-                    ("core", "hookspath") => found.hooks.push(of_home(&value)),
-                    command if command.0 == PAGER || COMMANDS.contains(&command) => {
+                    // The hooks of a template are those of each new repository.
+                    ("core", "hookspath") | ("init", "templatedir") => found.hooks.push(of_home(&value)),
+                    (section, key) if is_command(section, key, &value) => {
+                        let value = value.strip_prefix(COMMAND_AS_ADDRESS).unwrap_or(&value);
                         let words = value.split(|c: char| is_blank(c) || "'\"!;|&()<>".contains(c));
                         found.words.extend(words.filter(|word| !word.is_empty()).take(MAX_PATHS).map(of_home));
                     }
@@ -120,6 +150,10 @@ impl GitSettings {
         }
         found
     }
+}
+
+fn is_command(section: &str, key: &str, value: &str) -> bool {
+    section == PAGER || COMMANDS.contains(&(section, key)) || value.starts_with(COMMAND_AS_ADDRESS)
 }
 
 /// What was read of a file.
@@ -148,6 +182,15 @@ fn characters(bytes: &[u8]) -> String {
 fn as_path(characters: &str) -> PathBuf {
     let bytes = characters.chars().map_while(|c| u8::try_from(c).ok().filter(|byte| *byte != 0));
     PathBuf::from(OsString::from_vec(bytes.collect()))
+}
+
+/// How long the names of objects are in a repository, by its own settings; nothing where these are not read whole.
+pub(super) fn object_format(main: &Path) -> Option<ObjectFormat> {
+    let text = text(&main.join("config"), MAX_SETTINGS).unwrap_or_default();
+    let all = entries(&text.characters);
+    let said = all.iter().rfind(|entry| entry.section == "extensions" && entry.key == "objectformat");
+    let is_long = said.is_some_and(|entry| entry.value == "sha256");
+    (!text.is_cut).then_some(if is_long { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 })
 }
 
 /// Where a small file of git's leads, as `.git`, `gitdir` and `commondir` do; from its own folder.
@@ -312,6 +355,30 @@ mod tests {
         assert_eq!(found.hooks, [Path::new("hk")]);
         assert_eq!(found.words, ["sh", "-c", "tools/c", "%f"].map(Path::new));
         assert_eq!(found.includes, [at("conf/b"), at("conf/../a"), at("conf/c")]);
+    }
+
+    #[test]
+    fn commands_that_git_runs_by_itself_are_found_whatever_they_are_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config");
+        for (text, word) in [
+            ("[gc]recentObjectsHook = t/gc", "t/gc"),
+            ("[hook \"lint\"]command = t/lint --all\nevent = pre-commit", "t/lint"),
+            ("[uploadpack]packObjectsHook = t/pack", "t/pack"),
+            ("[remote \"o\"]\nurl = ext::t/address %S", "t/address"),
+            ("[remote \"o\"]\npushurl = ext::sh -c t/push", "t/push"),
+            ("[branch \"b\"]remote = ext::t/branch", "t/branch"),
+            ("[tar \"x\"]command = t/tar", "t/tar"),
+            ("[mergetool \"x\"]cmd = t/merge $LOCAL", "t/merge"),
+            ("[sendemail]ccCmd = t/cc", "t/cc"),
+        ] {
+            fs::write(&file, text).unwrap();
+            let found = GitSettings::read([file.clone()], &mut 1_000);
+            assert!(found.words.contains(&PathBuf::from(word)), "{text}: {:?}", found.words);
+        }
+        fs::write(&file, "[remote \"o\"]url = ./t/address\n[init]templateDir = t/new\n[alias]x = !t/alias").unwrap();
+        let found = GitSettings::read([file], &mut 1_000);
+        assert!(found.words.is_empty() && found.hooks == [Path::new("t/new")]);
     }
 
     #[test]

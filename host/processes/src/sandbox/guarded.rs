@@ -15,7 +15,7 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::git_settings::{GitSettings, leads_to, of_user};
-use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, OF_EDITORS, is_built_or_fetched};
+use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, INSTRUCTIONS, OF_EDITORS, is_built_or_fetched};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
@@ -38,7 +38,7 @@ const MAX_SETTINGS: u64 = 64 << 20;
 pub struct Guarded {
     /// All such names in it, whether they are there or not; those in folders below it, and links in such folders.
     pub paths: Vec<PathBuf>,
-    /// Files there by which git goes on with what was begun, whether they are there or not.
+    /// Files there by which git goes on with what was begun, and instructions to agents, whether they are there or not.
     pub begun: Vec<PathBuf>,
     /// Files among them that have other names, too (hard links).
     pub linked: Vec<PathBuf>,
@@ -46,12 +46,24 @@ pub struct Guarded {
     pub is_cut: bool,
 }
 
+/// A folder of git.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitFolder {
+    /// Where it is.
+    pub folder: PathBuf,
+    /// Where its files are checked out, where that is known.
+    pub tree: Option<PathBuf>,
+}
+
+/// Folders of git in this folder and below it, as far as they are looked for, and those that they lead to.
+#[must_use]
+pub fn git_folders(folder: &Path) -> Vec<GitFolder> {
+    Search::through(folder).gits
+}
+
 /// All names in this folder and below it that others run or obey.
 pub fn guarded(folder: &Path) -> Guarded {
-    let mut search = Search::default();
-    search.add_users_git(folder);
-    search.add_all_in(folder);
-    search.add_nested(folder);
+    let mut search = Search::through(folder);
     once_each(&mut search.found.paths);
     once_each(&mut search.found.begun);
     search.add_inner(folder);
@@ -68,6 +80,7 @@ fn once_each(paths: &mut Vec<PathBuf>) {
 /// What was found, and how much more is looked at.
 struct Search {
     found: Guarded,
+    gits: Vec<GitFolder>,
     /// Git's settings of this user.
     users: GitSettings,
     names_left: usize,
@@ -77,12 +90,20 @@ struct Search {
 
 impl Default for Search {
     fn default() -> Self {
-        let (found, users) = (Guarded::default(), GitSettings::default());
-        Self { found, users, names_left: MAX_NAMES, settings_left: MAX_SETTINGS, entries_left: MAX_ENTRIES }
+        let (found, gits, users) = (Guarded::default(), Vec::new(), GitSettings::default());
+        Self { found, gits, users, names_left: MAX_NAMES, settings_left: MAX_SETTINGS, entries_left: MAX_ENTRIES }
     }
 }
 
 impl Search {
+    fn through(folder: &Path) -> Self {
+        let mut search = Self::default();
+        search.add_users_git(folder);
+        search.add_all_in(folder);
+        search.add_nested(folder);
+        search
+    }
+
     fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
         self.add_if(paths, |_| true);
     }
@@ -153,6 +174,7 @@ impl Search {
     /// All names in this folder that others run or obey, whether they are there or not.
     fn add_all_in(&mut self, folder: &Path) {
         self.add(GUARDED.iter().map(|name| folder.join(name)));
+        self.found.begun.extend(INSTRUCTIONS.iter().map(|name| folder.join(name)));
         let git = folder.join(".git");
         if git.is_dir() {
             self.add_git(&git, folder, DEPTH);
@@ -182,6 +204,11 @@ impl Search {
         for folder in once(git).chain(main.as_deref()) {
             self.add(GUARDED_IN_GIT.iter().map(|name| folder.join(name)));
             self.found.begun.extend(BEGUN_IN_GIT.iter().map(|name| folder.join(name)));
+        }
+        self.gits.push(GitFolder { folder: git.to_owned(), tree: Some(tree.to_owned()) });
+        if let Some(main) = &main {
+            let tree = self.work_tree(main);
+            self.gits.push(GitFolder { folder: main.clone(), tree });
         }
         let main = main.unwrap_or_else(|| git.to_owned());
         let settings = self.settings(vec![main.join("config"), git.join("config"), git.join("config.worktree")]);
@@ -293,17 +320,25 @@ fn of_editors(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// As git itself sees it: `HEAD` may be a link that leads nowhere yet, and that of a work tree has the objects of another.
-fn is_git(folder: &Path) -> bool {
+pub(super) fn is_git(folder: &Path) -> bool {
     let main = common(folder);
     folder.join("HEAD").symlink_metadata().is_ok() && main.as_deref().unwrap_or(folder).join("objects").exists()
 }
 
 /// The folder of git that this one, of a work tree, is a part of.
-fn common(git: &Path) -> Option<PathBuf> {
+pub(super) fn common(git: &Path) -> Option<PathBuf> {
     let main = leads_to(&git.join("commondir"))?;
     // As git writes it: that is the folder which holds this one, and is known by its own path.
     let above = (main == git.join("../..")).then(|| main.canonicalize().ok()).flatten();
     Some(above.unwrap_or(main))
+}
+
+/// The folder of git, elsewhere, that a linked work tree or a submodule in this folder commits to: that of the whole
+/// repository, whose parts the work tree has in common.
+#[must_use]
+pub fn commits_to(folder: &Path) -> Option<PathBuf> {
+    let git = leads_to(&folder.join(".git")).filter(|git| is_git(git))?;
+    common(&git).unwrap_or(git).canonicalize().ok()
 }
 
 fn holds(path: &Path, tree: &Path) -> bool {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
-use super::places::GUARDED_IN_GIT;
+use super::places::{GUARDED_IN_GIT, is_guarded};
 
 /// How long is looked at most.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -25,8 +25,10 @@ const COARSE: Duration = Duration::from_millis(20);
 /// File systems where a folder has a link more for each folder in it: ext2 to ext4, which have one number, tmpfs and XFS.
 const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 
-/// What git takes for a repository.
+/// What git takes for a repository, what each folder of git has, and how many of these are remembered.
 const GIT: &str = ".git";
+const HEAD: &str = "HEAD";
+const MAX_GIT_FOLDERS: usize = 10_000;
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,13 +38,16 @@ pub struct NewLinks {
     /// What git takes for a repository and was made, moved there or written meanwhile, by git as well: git looks into
     /// those below it by itself, however deep they are, and obeys their settings.
     pub repositories: Vec<PathBuf>,
+    /// What may be a folder of git, of before as well.
+    pub git_folders: Vec<PathBuf>,
     /// Whether all could be looked at, and in time.
     pub is_whole: bool,
 }
 
 impl NewLinks {
     /// Those in these folders, of since then, that lead out of all of them, to what this user may write or into one of
-    /// these homes. The folders' paths have no links in them.
+    /// these homes; and those in a folder of git that lead to what is obeyed, since git writes by links there. The
+    /// folders' paths have no links in them.
     #[must_use]
     pub fn look(folders: &[PathBuf], since: SystemTime, homes: &[PathBuf]) -> Self {
         let mut search = Search {
@@ -55,12 +60,11 @@ impl NewLinks {
         while let Some(folder) = ahead.pop() {
             search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
         }
-        let Self { mut found, mut repositories, is_whole } = search.all;
-        for all in [&mut found, &mut repositories] {
+        for all in [&mut search.all.found, &mut search.all.repositories, &mut search.all.git_folders] {
             all.sort();
             all.dedup();
         }
-        Self { found, repositories, is_whole }
+        search.all
     }
 }
 
@@ -128,6 +132,11 @@ impl Search {
                 self.all.is_whole = false;
                 return;
             }
+            if entry.file_name() == HEAD {
+                let has_room = self.all.git_folders.len() < MAX_GIT_FOLDERS;
+                self.all.is_whole &= has_room;
+                self.all.git_folders.extend(Some(folder.to_owned()).filter(|_| has_room));
+            }
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 ahead.push(entry.path());
@@ -160,6 +169,9 @@ fn leads_out(link: &Path, folders: &[PathBuf], homes: &[PathBuf]) -> bool {
     let Some((there, rest)) = there else { return false };
     let is_below = |of: &[PathBuf]| of.iter().any(|folder| there.starts_with(folder));
     let is_known = !rest.components().any(|part| part == Component::ParentDir);
+    if link.iter().any(|part| part == GIT) && is_known && is_guarded(&there.join(rest)) {
+        return true;
+    }
     !(is_below(folders) && is_known) && (!is_known || is_below(homes) || access(&there, AccessFlags::W_OK).is_ok())
 }
 
@@ -177,18 +189,22 @@ mod tests {
         let at = |name: &str| place.path().canonicalize().unwrap().join(name);
         fs::create_dir_all(at("work/deep/er")).unwrap();
         fs::create_dir_all(at("home/.ssh")).unwrap();
+        fs::create_dir_all(at("work/.git")).unwrap();
         for (link, to) in [
             ("work/deep/er/out", "../../../home/.ssh"),
             ("work/in", "deep"),
             ("work/in-later", "gone/x"),
             ("work/later", "../new"),
             ("work/unknown", "gone/../deep"),
+            ("work/.git/COMMIT_EDITMSG", "config"),
+            ("work/.git/logs", "../deep"),
         ] {
             symlink(to, at(link)).unwrap();
         }
         let (folders, homes) = ([at("work")], [at("home")]);
         let found = NewLinks::look(&folders, SystemTime::now() - Duration::from_secs(60), &homes);
-        let all = ["work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
+        let found = NewLinks { repositories: Vec::new(), ..found };
+        let all = ["work/.git/COMMIT_EDITMSG", "work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
         assert_eq!(found, NewLinks { found: all, is_whole: true, ..NewLinks::default() });
         let later = SystemTime::now() + Duration::from_secs(60);
         assert_eq!(NewLinks::look(&folders, later, &homes), NewLinks { is_whole: true, ..NewLinks::default() });
@@ -216,10 +232,12 @@ mod tests {
         fs::create_dir_all(at("work/old/leaf/node_modules/x/y/z/.git")).unwrap();
         fs::rename(at("work/renamed.git"), at("work/old/.git")).unwrap();
         fs::write(at("work/leaf/.git"), "gitdir: elsewhere").unwrap();
+        fs::write(at("work/deep/.git/HEAD"), "").unwrap();
         fs::write(at("work/deep/.git/config"), "written in place").unwrap();
         fs::rename(at("work/before"), at("work/other/renamed")).unwrap();
         let found = NewLinks::look(&[at("work")], since, &[]);
         assert_eq!(found.found, [at("work/old/leaf/new"), at("work/other/renamed")]);
+        assert_eq!(found.git_folders, [at("work/deep/.git")]);
         let new = ["deep/.git", "leaf/.git", "old/.git", "old/leaf/node_modules/x/y/z/.git"];
         assert_eq!(found.repositories, new.map(|git| at("work").join(git)), "and none of before");
         assert!(is_of_since(&at("work/old/leaf"), since) && !is_of_since(&at("work/old/quiet"), since));

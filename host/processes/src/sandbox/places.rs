@@ -196,7 +196,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 118] = [
+pub const GUARDED: [&str; 126] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -204,6 +204,7 @@ pub const GUARDED: [&str; 118] = [
     ".helix",
     ".vim",
     ".nvim.lua",
+    ".lazy.lua",
     ".nvimrc",
     ".exrc",
     ".vimrc",
@@ -236,6 +237,8 @@ pub const GUARDED: [&str; 118] = [
     ".factory",
     ".vs/mcp.json",
     ".openhands",
+    ".pi",
+    ".vibe",
     ".amp",
     "mise/config.toml",
     "prek.toml",
@@ -269,7 +272,10 @@ pub const GUARDED: [&str; 118] = [
     ".pdbrc",
     ".perldb",
     ".pryrc",
+    ".Renviron",
     ".Rprofile",
+    ".octaverc",
+    ".rvmrc",
     ".githooks",
     ".husky",
     ".pre-commit-config.yaml",
@@ -301,6 +307,8 @@ pub const GUARDED: [&str; 118] = [
     ".hg/sharedpath",
     ".jj/repo/config.toml",
     ".jj/repo/store/git_target",
+    ".jj/workspace-config.toml",
+    ".sl/config",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
@@ -330,13 +338,39 @@ pub(super) fn is_built_or_fetched(name: &OsStr) -> bool {
 }
 
 /// Names in a folder of git by which it runs programs or finds other settings, or repositories whose hooks run.
-pub const GUARDED_IN_GIT: [&str; 7] =
-    ["config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches"];
+pub const GUARDED_IN_GIT: [&str; 8] =
+    ["config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches", "sl/config"];
 
 /// Files in a folder of git by which a rebase or the like runs programs when it goes on. They are there while one is under
 /// way, and whoever works in the folder may have to go on with it.
 pub const BEGUN_IN_GIT: [&str; 4] =
     ["rebase-merge/git-rebase-todo", "rebase-merge/strategy", "rebase-apply/apply-opt", "sequencer/opts"];
+
+/// Files that tell agents outside what to do. The command may write them, since much of its work is in such files.
+pub const INSTRUCTIONS: [&str; 16] = [
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "AGENT.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    "QWEN.md",
+    "CRUSH.md",
+    "WARP.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".goosehints",
+    ".rules",
+    ".github/copilot-instructions.md",
+    ".github/instructions",
+];
+
+/// Whether this is such a file, by its name.
+#[must_use]
+pub fn is_instruction(path: &Path) -> bool {
+    INSTRUCTIONS.iter().any(|name| path.ends_with(name))
+}
 
 /// Whether a file or folder is one that others run or obey, or stands right in such a folder, by its name.
 #[must_use]
@@ -399,7 +433,8 @@ mod tests {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
         let all =
             CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&OF_EDITORS).chain(&GUARDED_IN_GIT);
-        for name in all.chain(&BEGUN_IN_GIT).chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM) {
+        for name in all.chain(&BEGUN_IN_GIT).chain(&INSTRUCTIONS).chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM)
+        {
             assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
         }
     }

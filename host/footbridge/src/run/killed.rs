@@ -1,0 +1,67 @@
+//! Runs that were killed before they could look at what their commands left: the next one looks in their place.
+//!
+//! What was there before is not known any more, so all is told that was written since the command started.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use footbridge_processes::sandbox::{files::FilePlan, held_folder::HeldFolder};
+
+use super::{
+    appeared::{Ended, Repositories},
+    told::names_of,
+};
+use crate::report;
+
+/// What it kept of itself in its folder.
+#[derive(Debug)]
+pub(super) struct KilledRun {
+    writes: Vec<PathBuf>,
+    since: SystemTime,
+}
+
+impl KilledRun {
+    /// Reads the file in which it noted where its command can write, right before that started.
+    pub(super) fn read(file: &Path) -> io::Result<Self> {
+        let since = file.metadata()?.modified()?;
+        let noted = fs::read(file)?;
+        let names = noted.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(Self { writes: names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect(), since })
+    }
+
+    /// Looks at it now.
+    pub(super) fn say_what_it_left(&self, homes: Vec<PathBuf>) {
+        if self.writes.is_empty() {
+            return;
+        }
+        report::note(&format!(
+            "footbridge: an earlier run was killed before it could look for what its command left that others run or obey, \
+             in {}: that is looked at now; look at \"git status\" with core.fsmonitor=false, too, before you use git there",
+            names_of(&self.writes)
+        ));
+        let (held, gone): (Vec<_>, Vec<_>) =
+            self.writes.iter().map(|path| HeldFolder::hold(path).ok()).partition(Option::is_some);
+        if !gone.is_empty() {
+            report::note("footbridge: some of that is where it was no more, and is not looked at");
+        }
+        let held: Vec<HeldFolder> = held.into_iter().flatten().collect();
+        let ended = Ended {
+            writes: &held,
+            since: self.since,
+            homes,
+            plan: &FilePlan::default(),
+            is_bare: true,
+            repositories: &Repositories::default(),
+            resolutions: &BTreeSet::new(),
+            found: None,
+            session: None,
+        };
+        ended.say_what_appeared();
+    }
+}

@@ -1,0 +1,209 @@
+//! What a command left in folders of git by which git outside would write, delete or read files that are none of its own:
+//! a forged index or list of conflicts. Git looks at neither. Such a file is set aside, under a name that git does not read.
+//!
+//! It is looked at when the command and all that came of it have ended, and before the next one starts. Files are opened
+//! and renamed below folders that are held, and no link is followed. What could not be looked at is told.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use footbridge_core::random::random_text;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat};
+use rustix::io::Errno;
+
+use super::git_index::{IndexFault, check_index};
+use super::git_rerere::{ConflictsFault, check_conflicts};
+use super::git_settings::{leads_to, object_format};
+use super::guarded::{GitFolder, common, is_git};
+use super::held_folder::HeldFolder;
+
+/// How long is looked at most.
+const LIMIT: Duration = Duration::from_secs(4);
+/// Folders of git that are looked at.
+const MAX_FOLDERS: usize = 10_000;
+/// Bytes of a list of conflicts.
+const MAX_CONFLICTS: u64 = 1 << 20;
+
+const INDEX: &str = "index";
+const CONFLICTS: &str = "MERGE_RR";
+const RESOLUTIONS: &str = "rr-cache";
+
+/// A file that git should not read as it was found.
+#[derive(Debug)]
+pub struct ForgedFile {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// What is wrong with it, in the words of whoever wrote it, too.
+    pub why: String,
+    /// What became of it.
+    pub fate: ForgedFate,
+}
+
+/// What became of such a file.
+#[derive(Debug)]
+pub enum ForgedFate {
+    /// It has this name now.
+    SetAside(String),
+    /// It is where it was, and git may read it: it is not known to be forged, or could not be set aside.
+    Stays(Option<io::Error>),
+}
+
+/// What was found in folders of git.
+#[derive(Debug, Default)]
+pub struct GitLeft {
+    /// Files that git should not read.
+    pub forged: Vec<ForgedFile>,
+    /// Folders by whose being there git remembers resolutions of conflicts, and repeats them.
+    pub resolutions: BTreeSet<PathBuf>,
+    /// Whether all of them could be looked at.
+    pub is_whole: bool,
+}
+
+impl GitLeft {
+    /// Looks at these, as far as they are in what is held, and sets aside what is forged.
+    #[must_use]
+    pub fn look<'a>(held: &'a [HeldFolder], gits: Vec<GitFolder>) -> Self {
+        let until = Instant::now() + LIMIT;
+        let places: Vec<(PathBuf, &HeldFolder)> = held.iter().filter_map(|held| Some((held.now()?, held))).collect();
+        let (mut left, mut seen) = (Self { is_whole: true, ..Self::default() }, HashSet::new());
+        let mut found: Vec<FoundFolder> = gits.into_iter().filter_map(FoundFolder::of).collect();
+        found.sort_by_key(|git| !git.is_repository);
+        for git in found {
+            let below =
+                |(at, held): &(PathBuf, &'a HeldFolder)| Some((*held, git.folder.strip_prefix(at).ok()?.to_owned()));
+            let Some((held, below)) = places.iter().find_map(below) else { continue };
+            if !seen.insert(git.folder.clone()) {
+                continue;
+            }
+            if seen.len() > MAX_FOLDERS || Instant::now() > until {
+                left.is_whole = false;
+                break;
+            }
+            match held.folder_below(&below) {
+                Ok(at) => left.look_in(&Opened { at, git: &git, until }),
+                Err(_) => left.is_whole = false,
+            }
+        }
+        left
+    }
+
+    fn look_in(&mut self, git: &Opened<'_>) {
+        match git.index(INDEX) {
+            Ok(None) => {}
+            Ok(Some(shared)) => {
+                let shared = format!("sharedindex.{shared}");
+                if let Err(fault) = git.index(&shared) {
+                    let why = format!("it goes on {shared}: {fault}");
+                    self.add(git, INDEX, why, fault.is_forged());
+                    self.add(git, &shared, fault.to_string(), fault.is_forged());
+                }
+            }
+            Err(fault) => self.add(git, INDEX, fault.to_string(), fault.is_forged()),
+        }
+        match git.conflicts() {
+            Ok(()) => {}
+            Err(ConflictsFault::Io(error)) => self.add(git, CONFLICTS, error.to_string(), false),
+            Err(fault) => self.add(git, CONFLICTS, fault.to_string(), true),
+        }
+        if statat(&git.at, RESOLUTIONS, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            self.resolutions.insert(git.git.folder.join(RESOLUTIONS));
+        }
+    }
+
+    fn add(&mut self, git: &Opened<'_>, name: &str, why: String, is_forged: bool) {
+        let fate = if is_forged && git.git.is_repository { git.set_aside(name) } else { ForgedFate::Stays(None) };
+        self.forged.push(ForgedFile { path: git.git.folder.join(name), why, fate });
+    }
+}
+
+/// A folder of git that was found.
+struct FoundFolder {
+    /// By where it really is.
+    folder: PathBuf,
+    tree: Option<PathBuf>,
+    /// Whether git takes it for a repository by itself, and not just whoever goes there: it may be a sample of one, in whose
+    /// files nothing is changed.
+    is_repository: bool,
+}
+
+impl FoundFolder {
+    /// Nothing where none is.
+    fn of(GitFolder { folder, tree }: GitFolder) -> Option<Self> {
+        let folder = folder.canonicalize().ok()?;
+        let is_named = folder.iter().any(|part| part == ".git");
+        let named = |tree: &PathBuf| leads_to(&tree.join(".git")).and_then(|git| git.canonicalize().ok());
+        let is_repository = is_named || tree.as_ref().and_then(named).is_some_and(|git| git == folder);
+        (is_repository || is_git(&folder)).then_some(Self { folder, tree, is_repository })
+    }
+}
+
+/// One that is looked at.
+struct Opened<'a> {
+    at: OwnedFd,
+    git: &'a FoundFolder,
+    until: Instant,
+}
+
+/// What is at a name.
+enum Found {
+    Nothing,
+    File(File),
+    /// A link, a pipe or the like, which git never makes there.
+    Other,
+}
+
+impl Opened<'_> {
+    /// A file in it. Whatever is in its place holds nothing up.
+    fn open(&self, name: &str) -> io::Result<Found> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match openat(&self.at, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(Errno::LOOP | Errno::NXIO) => return Ok(Found::Other),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(if file.metadata()?.is_file() { Found::File(file) } else { Found::Other })
+    }
+
+    /// Looks through an index, and gives the one that it goes on.
+    fn index(&self, name: &str) -> Result<Option<String>, IndexFault> {
+        let file = match self.open(name)? {
+            Found::Nothing => return Ok(None),
+            Found::Other => return Err(IndexFault::Malformed("it is no file")),
+            Found::File(file) => file,
+        };
+        let main = common(&self.git.folder).unwrap_or_else(|| self.git.folder.clone());
+        let format = object_format(&main).ok_or(IndexFault::Malformed("its repository's settings are too long"))?;
+        check_index(&file, format, self.until)
+    }
+
+    fn conflicts(&self) -> Result<(), ConflictsFault> {
+        let file = match self.open(CONFLICTS)? {
+            Found::Nothing => return Ok(()),
+            Found::Other => return Err(ConflictsFault::Malformed),
+            Found::File(file) => file,
+        };
+        let mut text = Vec::new();
+        file.take(MAX_CONFLICTS + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MAX_CONFLICTS {
+            return Err(ConflictsFault::Malformed);
+        }
+        check_conflicts(&text, self.git.tree.as_deref())
+    }
+
+    fn set_aside(&self, name: &str) -> ForgedFate {
+        let Ok(random) = random_text::<6>() else { return ForgedFate::Stays(None) };
+        let aside = format!("{name}.set-aside-{random}");
+        match renameat(&self.at, name, &self.at, &aside) {
+            Ok(()) => ForgedFate::SetAside(aside),
+            Err(error) => ForgedFate::Stays(Some(error.into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

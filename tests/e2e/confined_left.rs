@@ -41,7 +41,7 @@ fn instructions_to_agents_can_be_written_and_that_is_told() {
             "echo more >>AGENTS.md; echo new >CLAUDE.md; cat GEMINI.md >/dev/null; mkdir .pi; echo x >.pi/settings.json; \
              (echo x >.Renviron) 2>/dev/null || echo no",
         );
-        let told = |name: &str| ran.stderr.contains(&format!("/work/{name}"));
+        let told = |name: &str| ran.stderr.contains(&format!("/{name}"));
         assert!(ran.stdout == "no\n" && ran.stderr.contains("instructions to agents: "), "{ran:?}");
         assert!(told("AGENTS.md") && told("CLAUDE.md") && told(".pi") && !told("GEMINI.md"), "{ran:?}");
         assert!(!told(".cursorrules") && !host.runs(&["true"]).stderr.contains("AGENTS.md"), "{ran:?}");

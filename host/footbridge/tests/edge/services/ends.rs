@@ -1,11 +1,12 @@
 //! The end of the harness while requests run.
 
-use super::{LIMITS, Services, begun};
+use super::{Services, begun};
 use crate::{bridge::eventually, client::head};
 
 #[test]
 fn whatever_runs_when_the_harness_ends_has_an_outcome() {
-    let mut services = Services::start("open", &format!("{LIMITS}[limits.calls]\ndrain_time = \"200ms\"\n"));
+    let mut services =
+        Services::start("open", "[limits.services]\nsilence_time = \"1h\"\n[limits.calls]\ndrain_time = \"200ms\"\n");
     let (_stream, _) = begun(&services, "/half");
     let mut early = services.connect();
     early.send(head("POST /s/tracker/sink HTTP/1.1", &[&services.key(), "Content-Length: 5"]));

@@ -296,17 +296,18 @@ impl Harness {
                 ?drain,
                 "calls were still running when the harness ended; calls.drain_time gives them longer"
             );
-            // Each has its outcome, as where its session ends.
-            self.sessions.cut();
-            let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
         }
         self.upstream.shutdown().await;
         if self.redactor.replaced() > 0 {
             let count = self.redactor.replaced();
             tracing::warn!(count, "values of configured secrets were taken out of what servers said");
         }
-        // Calls that the end of their server ended have their outcome queued by now, or within a moment.
-        let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
+        // Calls that the end of their server ended have their outcome queued by now, or within a moment, and answer yet.
+        // What no server ends, as streams of services, has its outcome as where its session ends.
+        if tokio::time::timeout(LAST, self.edge.drained()).await.is_err() {
+            self.sessions.cut();
+            let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
+        }
         let audit = self.audit;
         if tokio::task::spawn_blocking(move || audit.close()).await.is_err() {
             tracing::error!("the record could not be closed");

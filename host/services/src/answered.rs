@@ -65,7 +65,7 @@ impl Answered {
             upload.forget();
         }
         self.record();
-        upload.read_past().await;
+        let _told_to_end = cancel.run_until_cancelled(upload.read_past()).await;
     }
 
     /// Records it as it is.

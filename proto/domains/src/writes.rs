@@ -15,6 +15,7 @@ use landlock::{
     ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetError,
 };
+use nix::errno::Errno;
 use nix::libc;
 use nix::sys::stat::fstat;
 
@@ -32,13 +33,20 @@ struct WritesBelow {
 
 impl WritesBelow {
     /// One that may write nowhere yet; none where the kernel has no such domain.
-    fn nowhere() -> Option<Self> {
-        KNOWN.into_iter().find_map(|abi| {
+    fn nowhere() -> nix::Result<Option<Self>> {
+        for abi in KNOWN {
             let rights = AccessFs::from_write(abi);
             let base = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-            let ruleset = base.handle_access(rights).and_then(Ruleset::create).ok()?;
-            Some(Self { ruleset, rights })
-        })
+            match base.handle_access(rights).and_then(Ruleset::create) {
+                Ok(ruleset) => return Ok(Some(Self { ruleset, rights })),
+                Err(error) => match errno_of(&error) {
+                    // Not built, not switched on, not let through, or older than these rights.
+                    Errno::ENOSYS | Errno::EOPNOTSUPP | Errno::EPERM | Errno::EINVAL => {}
+                    other => return Err(other),
+                },
+            }
+        }
+        Ok(None)
     }
 
     /// What is not there, or not to be reached, it needs no right to.
@@ -73,7 +81,7 @@ impl WritesBelow {
 /// # Errors
 /// What the kernel says.
 pub fn write_below<'a>(places: impl IntoIterator<Item = &'a Path>) -> nix::Result<()> {
-    let Some(nowhere) = WritesBelow::nowhere() else { return Ok(()) };
+    let Some(nowhere) = WritesBelow::nowhere()? else { return Ok(()) };
     let all = places.into_iter().try_fold(nowhere, WritesBelow::and_below)?.and_own_terminals()?;
     all.ruleset.restrict_self().map(drop).map_err(|error| errno_of(&error))
 }

@@ -105,6 +105,11 @@ struct Reading {
 }
 
 impl Reading {
+    fn begins_an_object(&self, next: &[u8]) -> bool {
+        let first = |bytes: &[u8]| bytes.trim_ascii_start().first().copied();
+        first(&self.read).or_else(|| first(next)) == Some(b'{')
+    }
+
     /// What is told once this came, and what comes then; nothing where that is too early.
     fn comes(&mut self, next: Option<Next>, shape: ErrorShape) -> Option<(Next, State)> {
         let is_whole = match next {
@@ -114,7 +119,7 @@ impl Reading {
             }
             Some(Next::Trailers(_)) => return None,
             Some(Next::Broken) => return Some((Next::Broken, State::Over)),
-            Some(Next::Piece(data)) if self.is_json && self.read.trim_ascii_start().starts_with(b"{") => {
+            Some(Next::Piece(data)) if self.is_json && self.begins_an_object(&data) => {
                 let begins = errors::answered_event_begins(self.status).as_bytes();
                 let body = std::mem::replace(&mut self.body, Box::new(Nothing));
                 let told = [begins, &in_one_line(&self.read), &in_one_line(&data)].concat();

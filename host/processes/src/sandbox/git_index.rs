@@ -58,6 +58,8 @@ pub(super) enum IndexFault {
     Version(u32),
     #[error("it is too large to be looked through in time")]
     Late,
+    #[error("its repository's settings are too long to be read")]
+    Settings,
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -146,17 +148,19 @@ impl Whole<'_> {
         if is_one { Ok(Some(u64::from(self.number_at(at + 8)?))) } else { Ok(None) }
     }
 
-    /// The first extension of this name from there on: where its bytes begin, and how many they are.
+    /// The extension of this name from there on: where its bytes begin, and how many they are. Git writes none twice, and of
+    /// two takes the first or the last.
     fn find(&self, mut at: u64, name: &[u8; 4]) -> Checked<Option<(u64, u32)>> {
+        let mut found = None;
         for _ in 0..MAX_EXTENSIONS {
             if at + 8 > self.end {
-                return Ok(None);
+                return Ok(found);
             }
             let mut mark = [0; 4];
             self.file.read_exact_at(&mut mark, at)?;
             let size = self.number_at(at + 4)?;
-            if &mark == name {
-                return Ok(Some((at + 8, size)));
+            if &mark == name && found.replace((at + 8, size)).is_some() {
+                return malformed("it says twice what it says once");
             }
             at += 8 + u64::from(size);
         }

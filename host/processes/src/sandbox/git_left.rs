@@ -92,32 +92,41 @@ impl GitLeft {
     }
 
     fn look_in(&mut self, git: &Opened<'_>) {
+        let looked_at = git.looks_at(INDEX);
         match git.index(INDEX) {
             Ok(None) => {}
             Ok(Some(shared)) => {
-                let shared = format!("sharedindex.{shared}");
-                if let Err(fault) = git.index(&shared) {
-                    let why = format!("it goes on {shared}: {fault}");
-                    self.add(git, INDEX, why, fault.is_forged());
-                    self.add(git, &shared, fault.to_string(), fault.is_forged());
+                let shared = git.looks_at(&format!("sharedindex.{shared}"));
+                if let Err(fault) = git.index(&shared.name) {
+                    let why = format!("it goes on {}: {fault}", shared.name);
+                    self.add(git, looked_at, why, fault.is_forged());
+                    self.add(git, shared, fault.to_string(), fault.is_forged());
                 }
             }
-            Err(fault) => self.add(git, INDEX, fault.to_string(), fault.is_forged()),
+            Err(fault) => self.add(git, looked_at, fault.to_string(), fault.is_forged()),
         }
+        let looked_at = git.looks_at(CONFLICTS);
         match git.conflicts() {
             Ok(()) => {}
-            Err(ConflictsFault::Io(error)) => self.add(git, CONFLICTS, error.to_string(), false),
-            Err(fault) => self.add(git, CONFLICTS, fault.to_string(), true),
+            Err(ConflictsFault::Io(error)) => self.add(git, looked_at, error.to_string(), false),
+            Err(fault) => self.add(git, looked_at, fault.to_string(), true),
         }
         if statat(&git.at, RESOLUTIONS, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             self.resolutions.insert(git.git.folder.join(RESOLUTIONS));
         }
     }
 
-    fn add(&mut self, git: &Opened<'_>, name: &str, why: String, is_forged: bool) {
-        let fate = if is_forged && git.git.is_repository { git.set_aside(name) } else { ForgedFate::Stays(None) };
-        self.forged.push(ForgedFile { path: git.git.folder.join(name), why, fate });
+    fn add(&mut self, git: &Opened<'_>, file: LookedAt, why: String, is_forged: bool) {
+        let fate = if is_forged && git.git.is_repository { git.set_aside(&file) } else { ForgedFate::Stays(None) };
+        self.forged.push(ForgedFile { path: git.git.folder.join(file.name), why, fate });
     }
+}
+
+/// A file of a folder of git, as it was before it was looked at.
+struct LookedAt {
+    name: String,
+    /// Which one it was; none where there was none.
+    was: Option<(u64, u64)>,
 }
 
 /// A folder of git that was found.
@@ -177,7 +186,7 @@ impl Opened<'_> {
             Found::File(file) => file,
         };
         let main = common(&self.git.folder).unwrap_or_else(|| self.git.folder.clone());
-        let format = object_format(&main).ok_or(IndexFault::Malformed("its repository's settings are too long"))?;
+        let format = object_format(&main).ok_or(IndexFault::Settings)?;
         check_index(&file, format, self.until)
     }
 
@@ -195,10 +204,22 @@ impl Opened<'_> {
         check_conflicts(&text, self.git.tree.as_deref())
     }
 
-    fn set_aside(&self, name: &str) -> ForgedFate {
+    fn looks_at(&self, name: &str) -> LookedAt {
+        LookedAt { name: name.to_owned(), was: self.which(name) }
+    }
+
+    fn which(&self, name: &str) -> Option<(u64, u64)> {
+        statat(&self.at, name, AtFlags::SYMLINK_NOFOLLOW).ok().map(|found| (found.st_dev, found.st_ino))
+    }
+
+    /// Unless somebody put another in its place meanwhile, as git outside does: then that one stays, and is named.
+    fn set_aside(&self, LookedAt { name, was }: &LookedAt) -> ForgedFate {
         let Ok(random) = random_text::<6>() else { return ForgedFate::Stays(None) };
+        if self.which(name) != *was {
+            return ForgedFate::Stays(Some(io::Error::other("another is in its place by now")));
+        }
         let aside = format!("{name}.set-aside-{random}");
-        match renameat(&self.at, name, &self.at, &aside) {
+        match renameat(&self.at, name.as_str(), &self.at, &aside) {
             Ok(()) => ForgedFate::SetAside(aside),
             Err(error) => ForgedFate::Stays(Some(error.into())),
         }

@@ -103,6 +103,8 @@ const MARK: &str = "\u{ef}\u{bb}\u{bf}";
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     section: String,
+    /// Whether it is of a part of the section, which has a name of its own.
+    is_of_part: bool,
     key: String,
     value: String,
 }
@@ -125,7 +127,7 @@ impl GitSettings {
             *left -= text.read;
             found.is_cut |= text.is_cut;
             let folder = file.parent().unwrap_or(Path::new("/"));
-            for Entry { section, key, value } in entries(&text.characters) {
+            for Entry { section, key, value, .. } in entries(&text.characters) {
                 if found.includes.len() + found.hooks.len() + found.words.len() >= MAX_PATHS || seen.len() > MAX_FILES {
                     found.is_cut = true;
                     return found;
@@ -188,7 +190,8 @@ fn as_path(characters: &str) -> PathBuf {
 pub(super) fn object_format(main: &Path) -> Option<ObjectFormat> {
     let text = text(&main.join("config"), MAX_SETTINGS).unwrap_or_default();
     let all = entries(&text.characters);
-    let said = all.iter().rfind(|entry| entry.section == "extensions" && entry.key == "objectformat");
+    let is_it = |entry: &&Entry| entry.section == "extensions" && !entry.is_of_part && entry.key == "objectformat";
+    let said = all.iter().rfind(is_it);
     let is_long = said.is_some_and(|entry| entry.value == "sha256");
     (!text.is_cut).then_some(if is_long { ObjectFormat::Sha256 } else { ObjectFormat::Sha1 })
 }
@@ -214,12 +217,12 @@ pub(super) fn of_user() -> Vec<PathBuf> {
 fn entries(text: &str) -> Vec<Entry> {
     let mut all = Vec::new();
     let text = text.strip_prefix(MARK).unwrap_or(text);
-    let (mut rest, mut section) = (text.chars().peekable(), String::new());
+    let (mut rest, mut section, mut is_of_part) = (text.chars().peekable(), String::new(), false);
     while let Some(&next) = rest.peek() {
         match next {
             '#' | ';' => skip_line(&mut rest),
             '[' => match header(&mut rest) {
-                Some(name) => section = name,
+                Some(found) => (section, is_of_part) = found,
                 None => break,
             },
             blank if is_blank(blank) => drop(rest.next()),
@@ -232,7 +235,7 @@ fn entries(text: &str) -> Vec<Entry> {
                 // Without a value it is a yes.
                 let value = if rest.next_if_eq(&'=').is_some() { value(&mut rest) } else { Some(String::new()) };
                 let Some(value) = value else { break };
-                all.push(Entry { section: section.clone(), key, value });
+                all.push(Entry { section: section.clone(), is_of_part, key, value });
             }
             _ => break,
         }
@@ -240,13 +243,13 @@ fn entries(text: &str) -> Vec<Entry> {
     all
 }
 
-/// The name of a section, without that of its part; none where it does not end.
-fn header(rest: &mut Peekable<Chars<'_>>) -> Option<String> {
+/// The name of a section, without that of its part, and whether it has one; none where it does not end.
+fn header(rest: &mut Peekable<Chars<'_>>) -> Option<(String, bool)> {
     let (mut name, mut is_quoted, mut is_name) = (String::new(), false, true);
     rest.next();
     loop {
         match rest.next()? {
-            ']' if !is_quoted => return Some(name),
+            ']' if !is_quoted => return Some((name, !is_name)),
             '\\' if is_quoted => drop(rest.next()),
             '"' => (is_quoted, is_name) = (!is_quoted, false),
             '.' | ' ' | '\t' => is_name = false,
@@ -320,6 +323,18 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
+
+    #[test]
+    fn how_long_names_of_objects_are_is_said_by_the_section_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let format = |text: &str| {
+            fs::write(folder.path().join("config"), text).unwrap();
+            object_format(folder.path())
+        };
+        assert!(matches!(format("[extensions]\nobjectformat = sha256\n"), Some(ObjectFormat::Sha256)));
+        assert!(matches!(format("[extensions \"x\"]\nobjectformat = sha256\n"), Some(ObjectFormat::Sha1)));
+        assert!(format(&"#".repeat(MAX_SETTINGS as usize + 1)).is_none());
+    }
 
     #[test]
     fn settings_are_read_as_git_reads_them() {

@@ -129,6 +129,14 @@ fn what_git_writes_is_fine() {
 }
 
 #[test]
+fn what_says_twice_on_which_other_one_it_goes_is_no_index_of_git() {
+    // Git takes the last one.
+    let mut split = Forged::of(&["a"]);
+    split.extensions = vec![(b"link", vec![0; 40]), (b"TREE", Vec::new()), (b"link", vec![1; 40])];
+    assert!(matches!(split.check(), Err(IndexFault::Malformed(_))));
+}
+
+#[test]
 fn what_git_never_writes_is_named_in_whatever_way_it_stands_there() {
     for path in [".git/config", "/etc/passwd", "../../x", "a/../../x", "a/.GIT/hooks/x", "a//b", "git~1/config", "a/"] {
         let deep = format!("a/{}b", "c/".repeat(100));

@@ -317,14 +317,11 @@ impl Service {
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let silence = limits.silence_time;
         let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending };
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-            return Ok(self.answer(response, begun));
-        }
-        // Whoever did not ask, or was not understood, cannot know what comes now.
-        if handshake.is_some_and(|handshake| handshake.is_agreed(response.headers())) {
-            Ok(self.websocket(response, begun, limits))
-        } else {
-            Err(Outcome::Unknown(NoAnswer::Unusable).into())
+        match handshake {
+            _ if response.status() != StatusCode::SWITCHING_PROTOCOLS => Ok(self.answer(response, begun)),
+            Some(asked) if asked.is_agreed(response.headers()) => Ok(self.websocket(response, begun, limits)),
+            // Whoever did not ask, or was not understood, cannot know what comes now.
+            _ => Err(Outcome::Unknown(NoAnswer::Unusable).into()),
         }
     }
 

@@ -27,6 +27,7 @@ use super::{
     subscription::subscribe,
 };
 use footbridge_core::catalogue::Offered;
+use footbridge_processes::process::ProcessHandle;
 
 /// Longest detail that is kept and logged: part of it may be a server's own text.
 const DETAIL_BYTES: usize = 2_000;
@@ -106,7 +107,7 @@ impl Supervisor {
         let connected = tokio::select! {
             connected = self.connect(pause, deadline) => connected,
             over = told(&shared, &stop) => {
-                shared.facts().pid = None;
+                self.program_has_ended().await;
                 return over;
             }
         };
@@ -129,6 +130,17 @@ impl Supervisor {
         let limits = &self.context.limits.servers;
         connection.close(limits.leave_time, limits.close_time).await;
         over
+    }
+
+    /// Waits until the program of a start that was cut short is gone, which was killed with it: the next one may need what
+    /// it holds.
+    async fn program_has_ended(&self) {
+        let pid = self.shared.facts().pid.take().and_then(|pid| i32::try_from(pid).ok());
+        let program = pid.and_then(|pid| ProcessHandle::open(pid).ok()?);
+        if let Some(program) = program.and_then(|program| program.watch().ok()) {
+            let _ended_or_too_slow =
+                tokio::time::timeout(self.context.limits.servers.close_time, program.ended()).await;
+        }
     }
 
     /// Opens a connection after a pause, and in time.

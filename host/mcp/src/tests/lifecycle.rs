@@ -155,16 +155,6 @@ async fn another_program(servers: &Servers, before: Option<u32>) -> u32 {
     tokio::time::timeout(LONG, other).await.unwrap()
 }
 
-/// Waits until a program is gone.
-async fn gone(pid: u32) {
-    let gone = async {
-        while runs(pid) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(LONG, gone).await.unwrap();
-}
-
 /// Has `x`, whose start hangs once its record shows this, start afresh; it is starting all the while.
 async fn starts_afresh(spec: ServerSpec, record: &Path, hangs_at: &str) {
     let spec = with_env(spec, "MISBEHAVING_RECORD", record.to_str().unwrap());

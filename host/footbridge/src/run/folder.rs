@@ -79,7 +79,6 @@ impl RunFolder {
         let runtime = real.as_path();
         // Held until this run's own lock is: a folder without one would look dead to another run.
         let _one_at_a_time = wait_for_lock(runtime)?;
-        let killed = sweep(runtime);
         let path = runtime.join(format!("{PREFIX}{}", random_text::<6>()?));
         let io = |path: &Path| {
             let path = path.to_owned();
@@ -88,7 +87,7 @@ impl RunFolder {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(io(&path))?;
         let lock = lock(&path).map_err(io(&path))?;
-        let folder = Self { path, _lock: lock, killed };
+        let mut folder = Self { path, _lock: lock, killed: Vec::new() };
         for inner in [folder.shown(), folder.bin()] {
             DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
             // Whatever the umask is.
@@ -104,6 +103,8 @@ impl RunFolder {
                 DirBuilder::new().mode(0o700).create(folder.layer()).map_err(io(&folder.layer()))?;
             }
         }
+        // What they noted is told by this run, which is sure to begin by now.
+        folder.killed = sweep(runtime);
         Ok(folder)
     }
 

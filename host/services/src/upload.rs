@@ -249,12 +249,12 @@ impl Tally {
         Self { upload, most, bytes, spent, sha, since, over }
     }
 
-    fn passed(&self, data: &[u8]) -> u64 {
+    fn passed(&self, data: &[u8]) {
         let mut sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner);
         sha.get_or_insert_with(|| Box::new(Sha::new(&SHA256))).update(data);
         drop(sha);
         self.moves();
-        self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed) + data.len() as u64
+        self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
 
     /// Something passed, of it or of its answer.
@@ -387,17 +387,17 @@ pub(crate) enum UploadError {
 }
 
 impl UploadBounds {
-    /// Counts some of a body, and looks whether it may pass.
+    /// Looks whether some of a body may pass, and counts it if it does.
     fn passes(&mut self, frame: Frame<Bytes>, tally: &Tally) -> Result<Frame<Bytes>, UploadError> {
         let Some(data) = frame.data_ref() else { return Ok(frame) };
-        let passed = tally.passed(data);
-        if usize::try_from(passed).unwrap_or(usize::MAX) > self.bytes {
+        if tally.bytes() + data.len() as u64 > self.bytes as u64 {
             return Err(UploadError::Over);
         }
         if let Some(Err(of)) = self.spending.as_ref().map(|spending| spending.bytes(data.len())) {
             let _first = tally.spent.set(of);
             return Err(UploadError::Spent);
         }
+        tally.passed(data);
         self.sent.pass(data);
         Ok(frame)
     }

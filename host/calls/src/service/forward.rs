@@ -184,10 +184,10 @@ fn resolve<F: Forward>(
     let Some((rules, name)) = found else { return Err(unknown(principal, &request)) };
     if !rules.allows(&request.method, &request.path) {
         let cause = Cause::RequestNotAllowed { service: name, request: request.label() };
-        return Err(unresolved(principal, &request, cause));
+        return Err(not_taken(principal, &request, cause));
     }
     if request.is_websocket && !rules.websocket {
-        return Err(unresolved(principal, &request, Cause::NoWebSockets { service: name }));
+        return Err(not_taken(principal, &request, Cause::NoWebSockets { service: name }));
     }
     let effects = if request.is_websocket {
         rules.effects_of_websocket(&request.path)
@@ -196,15 +196,21 @@ fn resolve<F: Forward>(
     };
     match ResolvedCall::to_service(principal, name.clone(), ServiceCall::new(request), effects) {
         Ok(call) => Ok(call),
-        // Hidden and unknown are one, of a service as of what it takes.
+        // Hidden and not taken are one.
         Err(hidden) => {
             let (principal, call) = *hidden;
-            if !principal.session().sees_service(name.as_str()) {
-                return Err(unknown(principal, call.request()));
-            }
             let cause = Cause::RequestNotAllowed { service: name, request: call.request().label() };
-            Err(unresolved(principal, call.request(), cause))
+            Err(not_taken(principal, call.request(), cause))
         }
+    }
+}
+
+/// A request that a service does not take; nothing tells a service that is hidden from one that is unknown.
+fn not_taken(principal: Principal, request: &ServiceRequest, cause: Cause) -> Box<Unresolved> {
+    if principal.session().sees_service(&request.service) {
+        unresolved(principal, request, cause)
+    } else {
+        unknown(principal, request)
     }
 }
 

@@ -31,7 +31,7 @@ where
     F: Future<Output = Response<Pieces>> + 'a,
 {
     let stream = Timed::new(stream, limits);
-    let phase = stream.phase();
+    let (phase, of_connection) = (stream.phase(), stream.phase());
     let ends = phase.clone();
     let mut http = http1::Builder::new();
     http.max_headers(limits.headers).max_header_size(limits.head_bytes).max_buf_size(limits.head_bytes.max(64 * 1024));
@@ -54,7 +54,10 @@ where
             () = cut.cancelled() => None,
             ended = &mut connection => Some(ended),
             () = shutdown.cancelled() => {
-                connection.inner().as_mut().graceful_shutdown();
+                // One whose request goes on behind its answer takes no other, and would be ended in the middle of it.
+                if !of_connection.is_going_on() {
+                    connection.inner().as_mut().graceful_shutdown();
+                }
                 tokio::select! {
                     biased;
                     () = cut.cancelled() => None,

@@ -84,6 +84,11 @@ impl Phase {
         self.set(GOES_ON);
     }
 
+    /// Whether that is so.
+    pub(crate) fn is_going_on(&self) -> bool {
+        self.get() == GOES_ON
+    }
+
     /// It is no HTTP any more once its answer is written.
     pub(crate) fn becomes_tunnel(&self) {
         self.set(TUNNEL);

@@ -96,7 +96,7 @@ struct Look<'a> {
 impl Look<'_> {
     fn say_what_appeared(&self) {
         let Appeared { paths, is_cut } = self.names();
-        let NewLinks { found, repositories, git_folders, is_whole } =
+        let NewLinks { found, in_git, repositories, git_folders, is_whole } =
             NewLinks::look(&self.writes, self.ended.since, &self.ended.homes);
         git_files::look_at_all(self.ended.writes, git_folders)
             .say_at_the_end(&|git| self.ended.resolutions.contains(&self.moved.before(git)));
@@ -111,8 +111,10 @@ impl Look<'_> {
                  look at \"git status\" with core.fsmonitor=false before you use git there",
             );
         }
-        let links = "links that lead out of what it may write, or from git's folder to what others obey";
-        say_new(&found, links, "look where to before you follow them, or use git there");
+        let links = "links that lead out of what it may write, or to what is above your home folder";
+        say_new(&found, links, "look where to before you follow them");
+        let links = "links in git's own folders, where git makes none, and writes and removes what they lead to";
+        say_new(&in_git, links, "remove them before you use git there");
         if !is_whole {
             report::note(
                 "footbridge: not all could be looked through for new links and repositories: the folders that the command \

@@ -315,8 +315,9 @@ impl<'a> Entries<'a> {
     /// Looks at as much of it as is not of the one before, from the last slash on.
     fn look_at_path(&mut self, kept: usize, is_folder: bool) -> Checked<()> {
         let path = match self.path.strip_suffix(b"/") {
-            // A folder that is not checked out, in a sparse index.
+            // A folder that is not checked out, in a sparse index: git puts names behind it.
             Some(folder) if is_folder => folder,
+            None if is_folder => return malformed("a folder has no slash behind it"),
             _ => &self.path,
         };
         // In an index that is split such an entry goes on another one's.

@@ -1,10 +1,11 @@
 //! Links that a command left in the folders that it may write and that lead out of them: whoever follows one later, by
-//! hand or as a path that is given to a program, is elsewhere.
+//! hand or as a path that is given to a program, is elsewhere. And all that it left in folders of git: git itself makes none
+//! there, and reads, writes and removes by them, what a link leads to later or what is below it among it.
 //!
 //! When a link was made the kernel says (its change time, which no program can set). The folder that it was made in changed
 //! then, too: of others only what may be below them is looked at. Looking at all takes time, so there is a limit.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{Metadata, read_dir};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
-use super::places::{GUARDED_IN_GIT, is_guarded};
+use super::places::GUARDED_IN_GIT;
 
 /// How long is looked at most.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -33,8 +34,10 @@ const MAX_GIT_FOLDERS: usize = 10_000;
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewLinks {
-    /// The links.
+    /// The links that lead out.
     pub found: Vec<PathBuf>,
+    /// Those in folders of git, wherever they lead.
+    pub in_git: Vec<PathBuf>,
     /// What git takes for a repository and was made, moved there or written meanwhile, by git as well: git looks into
     /// those below it by itself, however deep they are, and obeys their settings.
     pub repositories: Vec<PathBuf>,
@@ -45,26 +48,27 @@ pub struct NewLinks {
 }
 
 impl NewLinks {
-    /// Those in these folders, of since then, that lead out of all of them, to what this user may write or into one of
-    /// these homes; and those in a folder of git that lead to what is obeyed, since git writes by links there. The
-    /// folders' paths have no links in them.
+    /// Those in these folders, of since then, that lead out of all of them, to what this user may write, or into one of
+    /// these homes or above it; and all in folders of git. The folders' paths have no links in them.
     #[must_use]
     pub fn look(folders: &[PathBuf], since: SystemTime, homes: &[PathBuf]) -> Self {
         let mut search = Search {
             since: earliest(since),
             until: Instant::now() + LIMIT,
             counting: HashMap::new(),
+            gits: HashSet::new(),
             all: Self { is_whole: true, ..Self::default() },
         };
         let mut ahead = folders.to_vec();
         while let Some(folder) = ahead.pop() {
             search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
         }
-        for all in [&mut search.all.found, &mut search.all.repositories, &mut search.all.git_folders] {
-            all.sort();
-            all.dedup();
+        let mut all = search.all;
+        for found in [&mut all.found, &mut all.in_git, &mut all.repositories, &mut all.git_folders] {
+            found.sort();
+            found.dedup();
         }
-        search.all
+        all
     }
 }
 
@@ -106,6 +110,8 @@ struct Search {
     until: Instant,
     /// Whether a file system, by its device, is one of [`COUNTING`].
     counting: HashMap<u64, bool>,
+    /// Folders of git, above those that are still to be looked at.
+    gits: HashSet<PathBuf>,
     all: NewLinks,
 }
 
@@ -115,6 +121,9 @@ impl Search {
         let is_changed = changed(&meta) >= self.since;
         self.look_at_repository(folder.join(GIT));
         if !is_changed && meta.nlink() == 2 && self.counts(&meta, folder) {
+            if folder.join(HEAD).symlink_metadata().is_ok() {
+                self.found_git(folder);
+            }
             return;
         }
         let entries = match read_dir(folder) {
@@ -126,6 +135,7 @@ impl Search {
             }
             Ok(entries) => entries,
         };
+        let mut links = Vec::new();
         for entry in entries.flatten() {
             if Instant::now() > self.until {
                 ahead.clear();
@@ -133,17 +143,29 @@ impl Search {
                 return;
             }
             if entry.file_name() == HEAD {
-                let has_room = self.all.git_folders.len() < MAX_GIT_FOLDERS;
-                self.all.is_whole &= has_room;
-                self.all.git_folders.extend(Some(folder.to_owned()).filter(|_| has_room));
+                self.found_git(folder);
             }
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 ahead.push(entry.path());
             } else if is_changed && kind.is_symlink() {
                 let is_new = entry.metadata().is_ok_and(|meta| changed(&meta) >= self.since);
-                self.all.found.extend(Some(entry.path()).filter(|link| is_new && leads_out(link)));
+                links.extend(Some(entry.path()).filter(|_| is_new));
             }
+        }
+        if folder.ancestors().any(|above| above.ends_with(GIT) || self.gits.contains(above)) {
+            self.all.in_git.extend(links);
+        } else {
+            self.all.found.extend(links.into_iter().filter(|link| leads_out(link)));
+        }
+    }
+
+    fn found_git(&mut self, folder: &Path) {
+        let has_room = self.all.git_folders.len() < MAX_GIT_FOLDERS;
+        self.all.is_whole &= has_room;
+        if has_room {
+            self.all.git_folders.push(folder.to_owned());
+            self.gits.insert(folder.to_owned());
         }
     }
 
@@ -168,11 +190,12 @@ fn leads_out(link: &Path, folders: &[PathBuf], homes: &[PathBuf]) -> bool {
     let there = to.ancestors().find_map(|above| Some((above.canonicalize().ok()?, to.strip_prefix(above).ok()?)));
     let Some((there, rest)) = there else { return false };
     let is_below = |of: &[PathBuf]| of.iter().any(|folder| there.starts_with(folder));
+    let is_above_home = homes.iter().any(|home| home.starts_with(&there));
     let is_known = !rest.components().any(|part| part == Component::ParentDir);
-    if link.iter().any(|part| part == GIT) && is_known && is_guarded(&there.join(rest)) {
-        return true;
+    if is_below(folders) && is_known {
+        return false;
     }
-    !(is_below(folders) && is_known) && (!is_known || is_below(homes) || access(&there, AccessFlags::W_OK).is_ok())
+    !is_known || is_below(homes) || is_above_home || access(&there, AccessFlags::W_OK).is_ok()
 }
 
 #[cfg(test)]
@@ -189,25 +212,33 @@ mod tests {
         let at = |name: &str| place.path().canonicalize().unwrap().join(name);
         fs::create_dir_all(at("work/deep/er")).unwrap();
         fs::create_dir_all(at("home/.ssh")).unwrap();
-        fs::create_dir_all(at("work/.git")).unwrap();
+        fs::create_dir_all(at("work/.git/worktrees")).unwrap();
+        fs::create_dir_all(at("work/bare")).unwrap();
+        fs::write(at("work/bare/HEAD"), "").unwrap();
         for (link, to) in [
             ("work/deep/er/out", "../../../home/.ssh"),
             ("work/in", "deep"),
             ("work/in-later", "gone/x"),
             ("work/later", "../new"),
             ("work/unknown", "gone/../deep"),
+            ("work/above", "../home/.."),
             ("work/.git/COMMIT_EDITMSG", "config"),
             ("work/.git/logs", "../deep"),
+            ("work/.git/worktrees/later", "../../gone"),
+            ("work/bare/worktrees", "/"),
         ] {
             symlink(to, at(link)).unwrap();
         }
         let (folders, homes) = ([at("work")], [at("home")]);
         let found = NewLinks::look(&folders, SystemTime::now() - Duration::from_secs(60), &homes);
         let found = NewLinks { repositories: Vec::new(), ..found };
-        let all = ["work/.git/COMMIT_EDITMSG", "work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
-        assert_eq!(found, NewLinks { found: all, is_whole: true, ..NewLinks::default() });
+        let all = ["work/above", "work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
+        let in_git = ["work/.git/COMMIT_EDITMSG", "work/.git/logs", "work/.git/worktrees/later", "work/bare/worktrees"];
+        let git_folders = vec![at("work/bare")];
+        let none = NewLinks { git_folders, is_whole: true, ..NewLinks::default() };
+        assert_eq!(found, NewLinks { found: all, in_git: in_git.map(at).to_vec(), ..none.clone() });
         let later = SystemTime::now() + Duration::from_secs(60);
-        assert_eq!(NewLinks::look(&folders, later, &homes), NewLinks { is_whole: true, ..NewLinks::default() });
+        assert_eq!(NewLinks::look(&folders, later, &homes), none);
     }
 
     #[test]

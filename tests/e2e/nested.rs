@@ -1,10 +1,12 @@
 //! What a command with `--allow-user-namespaces` can do from namespaces of its own, and what it must be able to do.
 
-use std::{fs, os::unix::fs::chown, path::Path};
+use std::{fs, path::Path};
 
 use footbridge_tests::{Host, NOBODY, Servers, sandboxes, skipped};
 use nix::unistd::geteuid;
 use serde_json::json;
+
+use crate::confined::owned;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -27,17 +29,6 @@ const REPLACES: &str = "import ctypes, os, platform, sys\n\
     for name in sys.argv[1:]:\n    \
         os.rename(name, name + '.old', src_dir_fd=work, dst_dir_fd=work)\n    \
         with open(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=work), 'w') as file: file.write(evil)";
-
-/// Makes a folder or, where there is text, a file that belongs to the host's owner.
-fn owned(path: &Path, text: Option<&str>) {
-    match text {
-        Some(text) => fs::write(path, text).unwrap(),
-        None => fs::create_dir_all(path).unwrap(),
-    }
-    if geteuid().is_root() {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-}
 
 /// A run that may make namespaces, as this user and as an ordinary one.
 fn hosts(test: &str) -> Vec<Host> {

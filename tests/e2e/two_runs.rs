@@ -1,9 +1,11 @@
 //! What one run can do to what another one keeps from its command: the two hand each other a folder that is open.
 
-use std::{fs, os::unix::fs::chown, path::Path};
+use std::{fs, path::Path};
 
 use footbridge_tests::{Host, NOBODY, Running, Servers, sandboxes, skipped};
 use nix::unistd::geteuid;
+
+use crate::confined::owned;
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -31,16 +33,6 @@ const TAKES: &str = "import os, socket\n\
     tried('make', lambda: os.open('new', os.O_CREAT | os.O_WRONLY, dir_fd=folder))\n\
     tried('write', lambda: os.open('file', os.O_WRONLY, dir_fd=folder))\n\
     tried('own', lambda: open('own', 'w'))";
-
-fn owned(path: &Path, text: Option<&str>) {
-    match text {
-        Some(text) => fs::write(path, text).unwrap(),
-        None => fs::create_dir_all(path).unwrap(),
-    }
-    if geteuid().is_root() {
-        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
-    }
-}
 
 #[test]
 fn a_folder_that_another_run_hands_over_cannot_be_changed() {

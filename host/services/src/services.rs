@@ -248,6 +248,15 @@ fn is_refused(error: &ClientError) -> bool {
     false
 }
 
+/// An answer, but for the beginning of a WebSocket that nobody asked for or agreed to: nobody could know what comes then.
+fn agreed(response: Response<Incoming>, asked: Option<Handshake>) -> Result<Response<Incoming>, Outcome> {
+    let is_agreed = || asked.is_some_and(|asked| asked.is_agreed(response.headers()));
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS || is_agreed() {
+        return Ok(response);
+    }
+    Err(Outcome::Unknown(NoAnswer::Unusable))
+}
+
 /// An answer, if all that was said is within its limit, its body is coded as chunks alone, and the budget has as many bytes left as
 /// it says that it has.
 fn usable(
@@ -312,17 +321,17 @@ impl Service {
             }
             () = tokio::time::sleep_until(until) => Err(self.given_up(&connection, NoAnswer::Timeout)),
         };
+        let answered = answered.and_then(|response| agreed(response, handshake));
         let answered = answered.and_then(|response| usable(response, &interim, limits, spending.as_ref()));
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let silence = limits.silence_time;
         let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending };
-        match handshake {
-            _ if response.status() != StatusCode::SWITCHING_PROTOCOLS => Ok(self.answer(response, begun)),
-            Some(asked) if asked.is_agreed(response.headers()) => Ok(self.websocket(response, begun, limits)),
-            // Whoever did not ask, or was not understood, cannot know what comes now.
-            _ => Err(Outcome::Unknown(NoAnswer::Unusable).into()),
-        }
+        Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.websocket(response, begun, limits)
+        } else {
+            self.answer(response, begun)
+        })
     }
 
     /// A WebSocket of a model is none where its tokens count.

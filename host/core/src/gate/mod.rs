@@ -128,7 +128,7 @@ impl SessionRules {
     pub fn hides_server(&self, server: &str) -> Option<&Rule> {
         let about = |rule: &&Rule| rule.is_about_server(server) && rule.conditions.is_empty();
         let deciding = |rule: &&Rule| about(rule) && (rule.says != Says::Hide || rule.is_about_whole_servers());
-        let first = self.rules().map(|(_, rule)| rule).filter(|_| self.hides).find(deciding);
+        let first = self.hides.then(|| self.rules().map(|(_, rule)| rule).find(deciding))?;
         first.filter(|rule| rule.says == Says::Hide)
     }
 
@@ -143,7 +143,7 @@ impl SessionRules {
     #[must_use]
     pub fn hides_this(&self, subject: &Subject<'_>) -> Option<&Rule> {
         let deciding = |rule: &&Rule| rule.conditions.is_empty() && rule.is_about(subject);
-        let first = self.rules().map(|(_, rule)| rule).filter(|_| self.hides).find(deciding);
+        let first = self.hides.then(|| self.rules().map(|(_, rule)| rule).find(deciding))?;
         first.filter(|rule| rule.says == Says::Hide)
     }
 

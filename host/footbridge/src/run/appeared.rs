@@ -117,8 +117,8 @@ impl Look<'_> {
         say_new(&in_git, links, "remove them before you use git there");
         if !is_whole {
             report::note(
-                "footbridge: not all could be looked through for new links and repositories: the folders that the command \
-                 may write are too large, or it closed some",
+                "footbridge: not all could be looked through for new links, repositories and forged indexes: the folders that the \
+                 command may write are too large, or it closed some",
             );
         }
         say_new(

@@ -30,6 +30,7 @@ use super::{
     git_files,
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
+    moved::Moved,
     replaced::KeptFiles,
     told::names_of,
 };
@@ -305,7 +306,7 @@ impl GuestFiles {
 
     /// Tells of what could not be kept from the command.
     pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
-        self.kept.say_what_was_replaced();
+        self.kept.say_what_was_replaced(&Moved::of(&self.held));
         let ended = Ended {
             writes: &self.held,
             since: self.since,

@@ -8,7 +8,7 @@ use footbridge_processes::{
     sandbox::{Nesting, files::FilePlan, kept_names::KeptNames},
 };
 
-use super::{Run, told::names_of};
+use super::{Run, moved::Moved, told::names_of};
 use crate::report;
 
 /// What is kept in a run whose command, or another run, may have a way past that.
@@ -29,9 +29,9 @@ impl KeptFiles {
         Self { names: KeptNames::of(plan), own: own.filter_map(|path| path.canonicalize().ok()).collect() }
     }
 
-    /// Says what is not as it was.
-    pub(super) fn say_what_was_replaced(&self) {
-        let replaced = self.names.replaced();
+    /// Says what is not as it was, wherever the folders are that it is in.
+    pub(super) fn say_what_was_replaced(&self, moved: &Moved) {
+        let replaced = self.names.replaced(|path| moved.now(path));
         if replaced.is_empty() {
             return;
         }
@@ -40,8 +40,8 @@ impl KeptFiles {
              namespaces of its own can do that: look at each before you run or open anything there",
             names_of(&replaced)
         ));
-        let is_replaced = |path: &&PathBuf| path.ancestors().any(|above| replaced.iter().any(|one| one == above));
-        let own: Vec<PathBuf> = self.own.iter().filter(is_replaced).cloned().collect();
+        let is_replaced = |path: &PathBuf| path.ancestors().any(|above| replaced.iter().any(|one| one == above));
+        let own: Vec<PathBuf> = self.own.iter().map(|path| moved.now(path)).filter(is_replaced).collect();
         if !own.is_empty() {
             report::note(&format!(
                 "footbridge: WARNING: of these, configuration or secrets of Footbridge: {}; the next run would start, outside \

@@ -106,10 +106,8 @@ impl GitLeft {
             Err(fault) => self.add(git, looked_at, fault.to_string(), fault.is_forged()),
         }
         let looked_at = git.looks_at(CONFLICTS);
-        match git.conflicts() {
-            Ok(()) => {}
-            Err(ConflictsFault::Io(error)) => self.add(git, looked_at, error.to_string(), false),
-            Err(fault) => self.add(git, looked_at, fault.to_string(), true),
+        if let Err(fault) = git.conflicts() {
+            self.add(git, looked_at, fault.to_string(), fault.is_forged());
         }
         if statat(&git.at, RESOLUTIONS, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             self.resolutions.insert(git.git.folder.join(RESOLUTIONS));

@@ -23,6 +23,13 @@ pub(super) enum ConflictsFault {
     Io(#[from] io::Error),
 }
 
+impl ConflictsFault {
+    /// Whether git may read it all the same, to do what it says.
+    pub(super) fn is_forged(&self) -> bool {
+        matches!(self, Self::Path(_) | Self::Link(_) | Self::Malformed)
+    }
+}
+
 /// Looks through the list of a work tree.
 pub(super) fn check_conflicts(text: &[u8], tree: Option<&Path>) -> Result<(), ConflictsFault> {
     let text = text.strip_suffix(b"\0").unwrap_or(text);

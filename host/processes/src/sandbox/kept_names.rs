@@ -58,15 +58,17 @@ impl KeptNames {
         Self(paths.filter_map(|path| Seen::at(&path).map(|seen| (path, seen))).collect())
     }
 
-    /// Those that are not there any more, or something else, or were changed. What is in a folder that is another one is
-    /// not named besides.
+    /// Those that are not there any more, or something else, or were changed, where what was at a path is now where this
+    /// says. What is in a folder that is another one is not named besides.
     #[must_use]
-    pub fn replaced(&self) -> Vec<PathBuf> {
-        let mut all: Vec<PathBuf> = Vec::new();
+    pub fn replaced(&self, now: impl Fn(&Path) -> PathBuf) -> Vec<PathBuf> {
+        let (mut all, mut last): (_, Option<&PathBuf>) = (Vec::new(), None);
         for (path, before) in &self.0 {
-            let is_named = path.ancestors().any(|above| all.last().is_some_and(|last| last == above));
-            if !is_named && Seen::at(path) != Some(*before) {
-                all.push(path.clone());
+            let is_named = last.is_some_and(|last| path.starts_with(last));
+            let at = now(path);
+            if !is_named && Seen::at(&at) != Some(*before) {
+                all.push(at);
+                last = Some(path);
             }
         }
         all
@@ -116,7 +118,18 @@ mod tests {
         fs::write(work.join("new"), "").unwrap();
         fs::write(work.join(".git/index"), "").unwrap();
         fs::write(work.join("keys/of-the-host"), "").unwrap();
-        assert_eq!(kept.replaced(), [] as [PathBuf; 0]);
+        assert_eq!(kept.replaced(Path::to_owned), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_has_them_still() {
+        let (base, work, kept) = furnished();
+        let moved = base.path().join("elsewhere");
+        fs::rename(&work, &moved).unwrap();
+        let now = |path: &Path| moved.join(path.strip_prefix(&work).unwrap());
+        assert_eq!(kept.replaced(now), [] as [PathBuf; 0]);
+        fs::remove_file(moved.join(".envrc")).unwrap();
+        assert_eq!(kept.replaced(now), [moved.join(".envrc")]);
     }
 
     #[test]
@@ -126,13 +139,13 @@ mod tests {
             let (_base, work, kept) = furnished();
             let path = work.join(name);
             fs::rename(&path, work.join("old")).unwrap();
-            assert_eq!(kept.replaced(), [path.as_path()], "{name} is gone");
+            assert_eq!(kept.replaced(Path::to_owned), [path.as_path()], "{name} is gone");
             if work.join("old").symlink_metadata().unwrap().is_dir() {
                 fs::create_dir(&path).unwrap();
             } else {
                 fs::copy(work.join(".envrc"), &path).or_else(|_| fs::copy(work.join("old"), &path)).unwrap();
             }
-            assert_eq!(kept.replaced(), [path.as_path()], "{name} is another one");
+            assert_eq!(kept.replaced(Path::to_owned), [path.as_path()], "{name} is another one");
         }
     }
 
@@ -143,6 +156,6 @@ mod tests {
         fs::rename(work.join("away"), work.join("secret")).unwrap();
         fs::remove_dir(work.join(".git/hooks")).unwrap();
         fs::create_dir(work.join(".git/hooks")).unwrap();
-        assert_eq!(kept.replaced(), [work.join(".git/hooks"), work.join("secret")]);
+        assert_eq!(kept.replaced(Path::to_owned), [work.join(".git/hooks"), work.join("secret")]);
     }
 }

@@ -30,6 +30,8 @@ const COUNTING: [FsType; 3] = [EXT4_SUPER_MAGIC, TMPFS_MAGIC, XFS_SUPER_MAGIC];
 const GIT: &str = ".git";
 const HEAD: &str = "HEAD";
 const MAX_GIT_FOLDERS: usize = 10_000;
+/// One of which git wants besides: what it keeps, or where another folder has that.
+const ALSO_IN_GIT: [&str; 2] = ["objects", "commondir"];
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -165,6 +167,9 @@ impl Search {
         self.all.is_whole &= has_room;
         if has_room {
             self.all.git_folders.push(folder.to_owned());
+        }
+        // Files of that name stand elsewhere, too, in folders with links of their own below.
+        if ALSO_IN_GIT.iter().any(|name| folder.join(name).symlink_metadata().is_ok()) {
             self.gits.insert(folder.to_owned());
         }
     }
@@ -213,8 +218,11 @@ mod tests {
         fs::create_dir_all(at("work/deep/er")).unwrap();
         fs::create_dir_all(at("home/.ssh")).unwrap();
         fs::create_dir_all(at("work/.git/worktrees")).unwrap();
-        fs::create_dir_all(at("work/bare")).unwrap();
-        fs::write(at("work/bare/HEAD"), "").unwrap();
+        fs::create_dir_all(at("work/bare/objects")).unwrap();
+        fs::create_dir_all(at("work/other/in")).unwrap();
+        for name in ["work/bare/HEAD", "work/other/HEAD"] {
+            fs::write(at(name), "").unwrap();
+        }
         for (link, to) in [
             ("work/deep/er/out", "../../../home/.ssh"),
             ("work/in", "deep"),
@@ -226,6 +234,7 @@ mod tests {
             ("work/.git/logs", "../deep"),
             ("work/.git/worktrees/later", "../../gone"),
             ("work/bare/worktrees", "/"),
+            ("work/other/in/bin", "../HEAD"),
         ] {
             symlink(to, at(link)).unwrap();
         }
@@ -234,7 +243,7 @@ mod tests {
         let found = NewLinks { repositories: Vec::new(), ..found };
         let all = ["work/above", "work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
         let in_git = ["work/.git/COMMIT_EDITMSG", "work/.git/logs", "work/.git/worktrees/later", "work/bare/worktrees"];
-        let git_folders = vec![at("work/bare")];
+        let git_folders = ["work/bare", "work/other"].map(at).to_vec();
         let none = NewLinks { git_folders, is_whole: true, ..NewLinks::default() };
         assert_eq!(found, NewLinks { found: all, in_git: in_git.map(at).to_vec(), ..none.clone() });
         let later = SystemTime::now() + Duration::from_secs(60);

@@ -127,9 +127,14 @@ fn who_takes_none_who_does_not_agree_and_who_is_denied_open_none() {
     assert!(none.status == 403 && none.body.contains("websocket = true"), "{none:?}");
     let other = refused(&services, "second/websocket?wrong");
     assert!(other.status == 502 && other.json()["error"]["record"].is_string(), "{other:?}");
+    let unasked = services.ask("POST /s/second/websocket", &[], "hello");
+    assert_eq!(unasked.status, 502, "{unasked:?}");
+    let outcomes = || services.records.lines().into_iter().filter(|line| line["type"] == "outcome");
+    let recorded = eventually(|| outcomes().nth(1));
+    assert_eq!((&recorded["outcome"], &recorded["sent"]), (&json!("unknown"), &json!(5)), "what went is recorded");
     let plain = refused(&services, "second/plain");
     assert_eq!((plain.status, &*plain.body), (200, "ok"), "an ordinary answer is one");
-    assert_eq!(services.origin.received().len(), 2);
+    assert_eq!(services.origin.received().len(), 3);
     let careful = Services::start_with("ask", |origin, ca| {
         format!(
             "[services.second]\nurl = \"https://localhost:{}/api\"\nca_file = \"{ca}\"\nwebsocket = true\n",

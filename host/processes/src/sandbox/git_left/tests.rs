@@ -173,3 +173,17 @@ fn what_only_looks_like_a_repository_is_named_and_stays_as_it_is() {
     assert_eq!(sample.iter().map(|file| &file.path).collect::<Vec<_>>(), [&place.at("w/samples/one.git/index")]);
     assert_eq!(apart.iter().map(|file| &file.path).collect::<Vec<_>>(), [&place.at("w/apart/index")]);
 }
+
+#[test]
+fn conflicts_of_a_work_tree_that_is_not_known_are_named_and_stay() {
+    let place = Place::new();
+    let git = "w/1/2/3/4/5/6/.git/modules/sub";
+    for file in ["HEAD", "objects/x", "MERGE_RR"] {
+        place.writes(&format!("{git}/{file}"), b"0123456789abcdef0123456789abcdef01234567\tf\0");
+    }
+    let held = [HeldFolder::hold(&place.at("w")).unwrap()];
+    let folder = GitFolder { folder: place.at(git), tree: None };
+    let left = GitLeft::look(&held, vec![folder]);
+    assert!(matches!(left.forged.as_slice(), [ForgedFile { fate: ForgedFate::Stays(None), .. }]), "{left:?}");
+    assert!(place.at(git).join("MERGE_RR").exists());
+}

@@ -73,28 +73,22 @@ impl From<NotGreeted> for CarryEnd {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub(crate) async fn carry<C>(mut self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
+    pub(crate) async fn carry<C>(self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
+        let Self { stream, greets, status, first_byte_ms, limits, until, spending, redactor } = self;
         let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let (silence, until, is_tunnel) = (self.limits.silence_time, self.until, self.greets.is_some());
-        let mut client = Counted {
-            inner: client,
-            read: Arc::clone(&sent),
-            written: Arc::clone(&received),
-            spending: self.spending.clone(),
-            is_spent: false,
-        };
+        let mut client = Counted { inner: client, written: Arc::clone(&received), spending, is_spent: false };
+        // What was read and is not written, as it was refused or is over a budget, was not sent.
+        let mut origin = Counted { inner: stream, written: Arc::clone(&sent), spending: None, is_spent: false };
         let ended = tokio::select! {
-            ended = self.pass(&mut client) => ended,
-            why = silent(&sent, &received, silence) => Err(why),
+            ended = pass(&mut client, &mut origin, greets.as_deref(), limits.connect_time) => ended,
+            why = silent(&sent, &received, limits.silence_time) => Err(why),
             () = at(until) => Err(CarryEnd::TooLong),
             () = over => Err(CarryEnd::Ended),
         };
-        // What was read and refused was not sent.
-        let is_greeted = self.greets.is_none();
-        let budget = if is_tunnel { "budget.tunnel_bytes" } else { "budget.service_bytes" };
+        let budget = if greets.is_some() { "budget.tunnel_bytes" } else { "budget.service_bytes" };
         let ended = if client.is_spent { Err(CarryEnd::Spent(budget)) } else { ended };
         let (word, detail) = match ended {
             Ok(()) => ("ok", None),
@@ -103,26 +97,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             Err(why) => ("unknown", Some(why.to_string())),
         };
         let passed = ExchangeRecord {
-            status: Some(self.status),
-            sent: if is_greeted { sent.load(Ordering::Relaxed) } else { 0 },
+            status: Some(status),
+            sent: sent.load(Ordering::Relaxed),
             received: received.load(Ordering::Relaxed),
-            first_byte_ms: Some(self.first_byte_ms),
-            redacted: self.redactor.replaced(),
+            first_byte_ms: Some(first_byte_ms),
+            redacted: redactor.replaced(),
             ..ExchangeRecord::default()
         };
         exchange.close(word, detail, passed);
     }
+}
 
-    async fn pass<C: AsyncRead + AsyncWrite + Unpin>(&mut self, client: &mut C) -> Result<(), CarryEnd> {
-        if let Some(host) = &self.greets {
-            let greeting = timeout(self.limits.connect_time, greeting(client, host)).await;
-            let greeting = greeting.map_err(|_| CarryEnd::Silent(self.limits.connect_time))??;
-            self.greets = None;
-            self.stream.write_all(&greeting).await?;
-        }
-        copy_bidirectional(client, &mut self.stream).await?;
-        Ok(())
+/// Passes bytes both ways until both sides are done, once the client has greeted the host that it has to, within this time.
+async fn pass<C, O>(client: &mut C, origin: &mut O, greets: Option<&str>, time: Duration) -> Result<(), CarryEnd>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+    O: AsyncRead + AsyncWrite + Unpin,
+{
+    if let Some(host) = greets {
+        let greeting = timeout(time, greeting(client, host)).await.map_err(|_| CarryEnd::Silent(time))??;
+        origin.write_all(&greeting).await?;
     }
+    copy_bidirectional(client, origin).await?;
+    Ok(())
 }
 
 async fn at(until: Option<Instant>) {
@@ -145,11 +142,11 @@ async fn silent(sent: &AtomicU64, received: &AtomicU64, silence: Duration) -> Ca
     CarryEnd::Silent(silence)
 }
 
-/// A client's connection, and what was read of it and written to it.
+/// A connection, and what was written to it.
 struct Counted<C> {
     inner: C,
-    read: Arc<AtomicU64>,
     written: Arc<AtomicU64>,
+    /// Of the client's alone: each byte that passes counts once.
     spending: Option<Spending>,
     /// Whether what passed is more than a budget has.
     is_spent: bool,
@@ -169,7 +166,6 @@ impl<C: AsyncRead + Unpin> AsyncRead for Counted<C> {
         let before = buffer.filled().len();
         let done = ready!(Pin::new(&mut this.inner).poll_read(cx, buffer));
         let count = buffer.filled().len() - before;
-        this.read.fetch_add(count as u64, Ordering::Relaxed);
         Poll::Ready(done.and_then(|()| this.spend(count)))
     }
 }

@@ -57,6 +57,8 @@ impl ConnectionTask {
 
     /// Does what there is to do; ready when it is over.
     fn carry_on(self: &Arc<Self>) -> Poll<()> {
+        // First, so that it is unlocked by then.
+        let _panics = WakeOnPanic(&self.task);
         let mut connection = match self.connection.try_lock() {
             Ok(connection) => connection,
             Err(TryLockError::WouldBlock) => {
@@ -74,7 +76,6 @@ impl ConnectionTask {
             Err(TryLockError::Poisoned(_)) => return Poll::Ready(()),
         };
         let Some(running) = connection.as_mut() else { return Poll::Ready(()) };
-        let _panics = WakeOnPanic(&self.task);
         let polled = running.as_mut().poll(&mut Context::from_waker(&Waker::from(Arc::clone(self))));
         if polled.is_ready() {
             *connection = None;

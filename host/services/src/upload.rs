@@ -63,7 +63,7 @@ enum Source {
     /// As it comes.
     Comes(Incoming),
     /// It was read whole.
-    Whole(Bytes, Held),
+    Whole(Bytes),
     /// It came to its end.
     Over,
     /// Nothing more of it is sent; what did not come yet.
@@ -101,7 +101,7 @@ impl Upload {
             stream: bool,
         }
         let bytes = match &self.lock().source {
-            Source::Whole(bytes, _) => bytes.clone(),
+            Source::Whole(bytes) => bytes.clone(),
             _ => return false,
         };
         serde_json::from_slice::<Asked>(&bytes).is_ok_and(|asked| asked.stream)
@@ -111,10 +111,10 @@ impl Upload {
     pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldRequest, Cause> {
         let Some(body) = self.left() else { return Err(Cause::BodyBroken) };
         let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
-        let (bytes, held) = collected.unwrap_or(Err(Cause::BodyBroken))?;
+        let bytes = collected.unwrap_or(Err(Cause::BodyBroken))?;
         let (digest, shown) = (Digest::of(&bytes), ShownBody::of(&bytes));
         let body = HeldRequest { digest, bytes: bytes.len(), shown, headers: BTreeMap::new() };
-        self.lock().source = Source::Whole(bytes, held);
+        self.lock().source = Source::Whole(bytes);
         Ok(body)
     }
 
@@ -167,7 +167,7 @@ impl Passage {
 
     fn whole(&mut self) -> Option<Bytes> {
         match std::mem::replace(&mut self.source, Source::Over) {
-            Source::Whole(bytes, _held) if !bytes.is_empty() => Some(bytes),
+            Source::Whole(bytes) if !bytes.is_empty() => Some(bytes),
             _ => None,
         }
     }
@@ -175,7 +175,7 @@ impl Passage {
     fn is_at_its_end(&self) -> bool {
         match &self.source {
             Source::Comes(body) => body.is_end_stream(),
-            Source::Whole(bytes, _) => bytes.is_empty(),
+            Source::Whole(bytes) => bytes.is_empty(),
             Source::Over => true,
             Source::Stopped(_) => false,
         }
@@ -209,7 +209,10 @@ impl Passage {
     }
 }
 
-async fn collect(mut body: Incoming, room: &Share, limit: usize) -> Result<(Bytes, Held), Cause> {
+async fn collect<B>(mut body: B, room: &Share, limit: usize) -> Result<Bytes, Cause>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
     let too_large = || Cause::BodyTooLarge { limit, asked: true };
     let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
@@ -225,7 +228,19 @@ async fn collect(mut body: Incoming, room: &Share, limit: usize) -> Result<(Byte
         held.add(room.take_of_large(data.len()).map_err(|_| Cause::BytesHeld)?);
         bytes.extend_from_slice(&data);
     }
-    Ok((bytes.into(), held))
+    Ok(Bytes::from_owner(HeldBytes { bytes, _held: held }))
+}
+
+/// What was read whole. It counts for as long as anything of it is there: an origin may take it slowly.
+struct HeldBytes {
+    bytes: Vec<u8>,
+    _held: Held,
+}
+
+impl AsRef<[u8]> for HeldBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// What passed of a body, for whoever waits for the answer.
@@ -428,7 +443,7 @@ impl Body for Uploaded {
     fn size_hint(&self) -> SizeHint {
         match &self.tally.upload.lock().source {
             Source::Comes(body) => body.size_hint(),
-            Source::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Over => SizeHint::with_exact(0),
             Source::Stopped(_) => SizeHint::default(),
         }
@@ -440,5 +455,25 @@ impl Drop for Uploaded {
         // Nobody sends more of it.
         let _sender = self.tally.upload.lock().stop(UploadError::NotTaken);
         self.tally.over.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_core::budget::Budget;
+    use http_body_util::Full;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_read_whole_counts_until_the_last_of_it_is_gone() {
+        let budget = Budget::new(256 * 1024);
+        let share = budget.share();
+        let bytes = collect(Full::from(vec![b'x'; 100 * 1024]), &share, 1 << 20).await.unwrap();
+        let queued = bytes.slice(1..2);
+        drop(bytes);
+        assert!(budget.take(200 * 1024).is_err(), "an origin has not taken it yet");
+        drop(queued);
+        assert!(budget.take(200 * 1024).is_ok());
     }
 }

@@ -173,7 +173,8 @@ fn silence_budgets_and_the_end_of_the_harness_end_a_websocket() {
     let mut client = opened(&poor);
     say(&mut client, &"x".repeat(100));
     client.must_end();
-    assert_eq!(outcome(&poor)["outcome"], "budget_spent");
+    let spent = outcome(&poor);
+    assert_eq!((&spent["outcome"], &spent["sent"]), (&"budget_spent".into(), &0.into()), "{spent}");
     let ended = services("open", "");
     let mut client = opened(&ended);
     say(&mut client, "hi");

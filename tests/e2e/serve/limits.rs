@@ -135,6 +135,25 @@ fn limits_of_a_session_show_and_outlive_the_daemon() {
 }
 
 #[test]
+fn what_a_session_has_spent_stays_spent_when_the_daemon_starts_again() {
+    let policy =
+        "[policies.brief]\nargument_bytes = 40\n[[policies.brief.rules]]\ntool = \"echo\"\ndecision = \"allow\"\n";
+    let mut daemon = Host::with(&servers()).settings(policy).serves();
+    let (spends, other) = ["one", "other"].map(|name| daemon.opens(name, &["--policy", "brief"])).into();
+    let reason = |guest: &Guest| echo(guest, 1)["error"]["data"]["reason"].clone();
+    while reason(&spends).is_null() {}
+    assert_eq!(reason(&spends), "budget_spent");
+    assert_eq!(daemon.ends().status, 0);
+    daemon.starts();
+    assert_eq!((reason(&spends), reason(&other)), (json!("budget_spent"), Value::Null));
+    let shown: Value = serde_json::from_str(&daemon.host.session(&["show", "one", "--json"]).well()).unwrap();
+    assert!(shown["budgets"]["argument_bytes"]["spent"].as_u64() > Some(20), "{shown}");
+    // Another one of that name has spent nothing.
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
+    assert_eq!(reason(&daemon.opens("one", &["--policy", "brief"])), Value::Null);
+}
+
+#[test]
 fn a_limit_that_no_session_can_have_is_refused_with_what_it_can() {
     let daemon = Host::with(&Servers::none()).serves();
     for (limit, says) in [

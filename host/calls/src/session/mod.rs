@@ -47,7 +47,7 @@ pub(crate) use pace::OpenSessions;
 use services::ServiceUse;
 pub use services::Spending;
 pub use spec::SessionSpec;
-pub use spending::{BudgetOf, BudgetUse, BytesUsed, Exceeded};
+pub use spending::{BudgetOf, BudgetUse, BudgetsSpent, BytesUsed, Exceeded};
 
 /// Numbers of sessions.
 static SERIAL: AtomicU64 = AtomicU64::new(1);
@@ -104,14 +104,14 @@ impl Session {
             key: RwLock::new(Key { digest: spec.token, turn: 1 }),
             life,
             rules: RwLock::new(Arc::new(SessionRules::new(Arc::clone(&spec.policy), &spec.labels))),
-            arguments: BytesUsed::default(),
-            results: BytesUsed::default(),
+            arguments: BytesUsed::since(spec.spent.of(BudgetOf::Arguments)),
+            results: BytesUsed::since(spec.spent.of(BudgetOf::Results)),
             bytes,
             pace: CallPace::new(calls, &alone, open),
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
             body_pace: BodyPace::new(limits.edge.body_rate),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
-            services: ServiceUse::new(&limits),
+            services: ServiceUse::new(&limits, &spec.spent),
             large: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),
             spec,

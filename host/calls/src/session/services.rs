@@ -14,7 +14,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Place, Session,
     over::{OverLimit, quota, within},
-    spending::{BudgetOf, BudgetUse, BytesUsed},
+    spending::{BudgetOf, BudgetUse, BudgetsSpent, BytesUsed},
 };
 
 /// The rate of requests to services, and the places of those in flight.
@@ -43,19 +43,26 @@ pub struct Spending {
 }
 
 impl ServiceUse {
-    pub(super) fn new(limits: &Limits) -> Self {
+    /// With these limits, of a session that spent so much before.
+    pub(super) fn new(limits: &Limits, before: &BudgetsSpent) -> Self {
         let Limits { services, budget, .. } = limits;
         let rate = RateLimiter::direct(quota(services.per_second, services.burst));
         let places = |count| Arc::new(Semaphore::new(count));
         let (in_flight, tunnels) = (places(services.in_flight), places(services.tunnels));
-        Self { rate, in_flight, tunnels, budget: Arc::new(Budget::new(budget)) }
+        Self { rate, in_flight, tunnels, budget: Arc::new(Budget::new(budget, before)) }
     }
 }
 
 impl Budget {
-    fn new(limits: &BudgetLimits) -> Self {
-        let none = BytesUsed::default;
-        Self { limits: limits.clone(), requests: none(), tokens: none(), service_bytes: none(), tunnel_bytes: none() }
+    fn new(limits: &BudgetLimits, before: &BudgetsSpent) -> Self {
+        let used = |of| BytesUsed::since(before.of(of));
+        Self {
+            limits: limits.clone(),
+            requests: used(BudgetOf::Requests),
+            tokens: used(BudgetOf::Tokens),
+            service_bytes: used(BudgetOf::ServiceBytes),
+            tunnel_bytes: used(BudgetOf::TunnelBytes),
+        }
     }
 
     /// The count of a budget, and its limit; none where there is none.
@@ -166,12 +173,26 @@ impl Session {
     pub fn spent(&self, of: BudgetOf) -> BudgetUse {
         let rules = self.rules();
         let settings = rules.policy().settings();
-        let (used, limit) = match of {
-            BudgetOf::Arguments => (&self.arguments, settings.argument_bytes),
-            BudgetOf::Results => (&self.results, settings.result_bytes),
-            of => self.services.budget.of(of),
+        let limit = match of {
+            BudgetOf::Arguments => settings.argument_bytes,
+            BudgetOf::Results => settings.result_bytes,
+            of => self.services.budget.of(of).1,
         };
-        BudgetUse { spent: used.bytes(), limit }
+        BudgetUse { spent: self.used(of).bytes(), limit }
+    }
+
+    /// What was spent of each budget.
+    #[must_use]
+    pub fn all_spent(&self) -> BudgetsSpent {
+        BudgetOf::ALL.into_iter().map(|of| (of, self.used(of).bytes())).collect()
+    }
+
+    fn used(&self, of: BudgetOf) -> &BytesUsed {
+        match of {
+            BudgetOf::Arguments => &self.arguments,
+            BudgetOf::Results => &self.results,
+            of => self.services.budget.of(of).0,
+        }
     }
 
     /// What a request to this service spends.
@@ -206,7 +227,7 @@ mod tests {
     #[test]
     fn each_budget_is_counted_by_itself() {
         let limits = BudgetLimits { requests: 2, tokens: 10, service_bytes: 100, tunnel_bytes: 0 };
-        let budget = Arc::new(Budget::new(&limits));
+        let budget = Arc::new(Budget::new(&limits, &BudgetsSpent::default()));
         let spending = Spending { budget: Arc::clone(&budget), is_tunnel: false };
         assert_eq!((spending.request(), spending.covers_request(Some(100))), (Ok(()), Ok(())));
         assert_eq!(spending.covers_request(Some(101)), Err(BudgetOf::ServiceBytes));

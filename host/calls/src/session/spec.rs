@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use footbridge_proto::token::Token;
 
+use super::BudgetsSpent;
 use footbridge_core::names::{Labels, ServerName, SessionName};
 use footbridge_core::{digest::Digest, gate::Policy, limits::overrides::Overrides};
 
@@ -26,6 +27,8 @@ pub struct SessionSpec {
     pub limits: Overrides,
     /// Limits of its calls in place of these while no other session is open: see [`Overrides::alone`].
     pub alone: Overrides,
+    /// What it has spent of its budgets before.
+    pub spent: BudgetsSpent,
 }
 
 impl SessionSpec {
@@ -33,6 +36,7 @@ impl SessionSpec {
     #[must_use]
     pub fn new(name: SessionName, token: &Token, policy: Arc<Policy>) -> Self {
         let (token, limits, alone) = (Digest::of(token.expose()), Overrides::default(), Overrides::default());
-        Self { name, token, policy, labels: Labels::new(), expires: None, services: BTreeSet::new(), limits, alone }
+        let (labels, services, spent) = (Labels::new(), BTreeSet::new(), BudgetsSpent::default());
+        Self { name, token, policy, labels, expires: None, services, limits, alone, spent }
     }
 }

@@ -1,16 +1,20 @@
 //! How much a session has used of its budgets: bytes of arguments and results of what its policy gives it; requests,
 //! tokens and bytes of services of what its limits do.
 //!
-//! What is spent stays spent for the life of the session, also where the policy changes.
+//! What is spent stays spent for the life of the session, also where the policy changes, and where the session goes on in
+//! another process.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// One of the counts.
 #[derive(Debug, Default)]
 pub struct BytesUsed(AtomicU64);
 
 /// Which budget of a session is spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BudgetOf {
     /// Bytes of arguments.
     Arguments,
@@ -45,10 +49,41 @@ impl BudgetOf {
     }
 }
 
+/// What was spent of each budget.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BudgetsSpent(BTreeMap<BudgetOf, u64>);
+
+impl BudgetsSpent {
+    /// What was spent of one.
+    #[must_use]
+    pub fn of(&self, of: BudgetOf) -> u64 {
+        self.0.get(&of).copied().unwrap_or_default()
+    }
+
+    /// Of what something was spent, as the budgets are called.
+    #[must_use]
+    pub fn written(&self) -> BTreeMap<&'static str, u64> {
+        self.0.iter().map(|(of, spent)| (of.word(), *spent)).collect()
+    }
+
+    /// Makes sense of what was written; nothing where there is no such budget.
+    #[must_use]
+    pub fn read(written: &BTreeMap<String, u64>) -> Option<Self> {
+        let of = |word: &String| BudgetOf::ALL.into_iter().find(|of| of.word() == word);
+        written.iter().map(|(word, spent)| Some((of(word)?, *spent))).collect()
+    }
+}
+
+impl FromIterator<(BudgetOf, u64)> for BudgetsSpent {
+    fn from_iter<I: IntoIterator<Item = (BudgetOf, u64)>>(all: I) -> Self {
+        Self(all.into_iter().filter(|(_, spent)| *spent > 0).collect())
+    }
+}
+
 /// How a budget is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetUse {
-    /// What was spent since the session was opened by this harness.
+    /// What was spent since the session was created.
     pub spent: u64,
     /// How much that may be; none is no limit.
     pub limit: Option<u64>,
@@ -59,6 +94,11 @@ pub struct BudgetUse {
 pub struct Exceeded;
 
 impl BytesUsed {
+    /// So much was spent before.
+    pub(crate) fn since(before: u64) -> Self {
+        Self(AtomicU64::new(before))
+    }
+
     /// Counts bytes, unless that would be more than the limit.
     ///
     /// # Errors
@@ -106,6 +146,18 @@ impl BytesUsed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_spent_is_read_as_it_was_written() {
+        let spent: BudgetsSpent = BudgetOf::ALL.into_iter().zip([0, 1, u64::MAX]).collect();
+        let written = spent.written();
+        assert_eq!(written, [("budget.requests", u64::MAX), ("result_bytes", 1)].into());
+        let mut written: BTreeMap<String, u64> =
+            written.into_iter().map(|(word, spent)| (word.to_owned(), spent)).collect();
+        assert_eq!(BudgetsSpent::read(&written), Some(spent));
+        written.insert("budget.naps".to_owned(), 1);
+        assert_eq!(BudgetsSpent::read(&written), None);
+    }
 
     #[test]
     fn what_does_not_fit_is_not_counted() {

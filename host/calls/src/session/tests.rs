@@ -34,12 +34,20 @@ pub(crate) fn made_for(
         limits: Overrides::default(),
         alone: Overrides::default(),
         services: services.iter().map(|name| name.parse().unwrap()).collect(),
+        spent: BudgetOf::ALL.into_iter().zip(1..).collect(),
     };
     SessionControl::new(spec, Limits { calls: limits, ..Limits::default() }, bytes, life, OpenSessions::default())
 }
 
 fn session(limits: CallLimits) -> Arc<Session> {
     Arc::clone(made("one", "fbt_x", limits, &LifeControl::new(None)).session())
+}
+
+#[test]
+fn what_it_has_spent_before_counts() {
+    let session = session(CallLimits::default());
+    let spent = BudgetOf::ALL.map(|of| session.spent(of).spent);
+    assert_eq!((spent, session.all_spent()), ([1, 2, 3, 4, 5, 6], session.spec().spent.clone()));
 }
 
 #[test]

@@ -365,7 +365,7 @@ pub(crate) struct SessionInfo {
 /// How a budget is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BudgetInfo {
-    /// What was spent since the session was opened by this daemon.
+    /// What was spent since the session was created.
     pub(crate) spent: u64,
     /// How much that may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]

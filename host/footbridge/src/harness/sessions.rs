@@ -10,7 +10,7 @@ use footbridge_proto::endpoint::Endpoint;
 use super::{Harness, descriptors};
 use footbridge_calls::{
     operator::Operator,
-    session::{BudgetOf, BudgetUse, Ended, Life, SessionSpec},
+    session::{BudgetOf, BudgetUse, Ended, Life, Session, SessionSpec},
     sessions::{NameTaken, Open},
 };
 use footbridge_core::{digest::Digest, names::SessionName};
@@ -30,7 +30,7 @@ pub struct SessionView {
     pub connections: usize,
     /// Its calls in flight.
     pub calls: usize,
-    /// What it has spent of each budget since it was opened, and how much that may be.
+    /// What it has spent of each budget since it was created, and how much that may be.
     pub spent: Vec<(BudgetOf, BudgetUse)>,
 }
 
@@ -66,6 +66,11 @@ impl Harness {
             spent: BudgetOf::ALL.map(|of| (of, open.session().spent(of))).into(),
         };
         self.sessions.all().into_iter().map(view).collect()
+    }
+
+    /// The open sessions themselves, by name.
+    pub(crate) fn open_sessions(&self) -> Vec<Arc<Session>> {
+        self.sessions.all().iter().map(|open| Arc::clone(open.session())).collect()
     }
 
     /// Opens a session and serves it on these listeners, until it ends; says how long it lasts. It may have been held

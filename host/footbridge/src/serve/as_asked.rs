@@ -138,6 +138,7 @@ mod tests {
             services: asked.services.clone(),
             listens: asked.listens.iter().map(chosen).collect(),
             process: None,
+            spent: Default::default(),
         }
     }
 

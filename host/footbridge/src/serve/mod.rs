@@ -18,6 +18,7 @@ mod reload;
 mod removal;
 mod restore;
 mod sessions;
+mod spent;
 mod supervisor;
 
 use std::{path::PathBuf, pin::pin, sync::Arc};
@@ -75,6 +76,7 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     };
     rest.answer(Arc::new(sessions.clone()));
     sessions.are_watched(&socket);
+    sessions.keep_spending();
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);

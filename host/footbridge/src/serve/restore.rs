@@ -96,9 +96,9 @@ impl Sessions {
             return close(kept, before, NobodyToAsk(policy.name().to_owned()).to_string());
         }
         let listeners = self.bind(kept, true);
-        let StoredSession { name, token, labels, expires, limits, services, .. } = kept.stored.clone();
+        let StoredSession { name, token, labels, expires, limits, services, spent, .. } = kept.stored.clone();
         let alone = self.alone(&limits);
-        let spec = SessionSpec { name, token, policy, labels, expires, services, limits, alone };
+        let spec = SessionSpec { name, token, policy, labels, expires, services, limits, alone, spent };
         if let Err(error) = self.0.harness.open(spec, listeners) {
             close(kept, before, error.to_string());
         }

@@ -31,7 +31,7 @@ use super::{
     folder::{self, NewToken},
     kept::{AllKept, Kept},
     reload::Reloader,
-    supervisor,
+    spent, supervisor,
 };
 use crate::{
     approvers::NobodyToAsk,
@@ -45,7 +45,7 @@ use crate::{
 };
 use footbridge_calls::{
     operator::Operator,
-    session::{Ended, SessionSpec},
+    session::{BudgetsSpent, Ended, SessionSpec},
 };
 use footbridge_core::{digest::Digest, limits::overrides::Overrides, names::SessionName, random::new_token};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
@@ -238,6 +238,7 @@ impl Sessions {
             services: wanted.services.clone(),
             listens,
             process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
+            spent: BudgetsSpent::default(),
         };
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {
@@ -444,7 +445,11 @@ impl Sessions {
             tracing::error!("something still holds the sessions: they are cut off");
             return;
         };
+        let open = inner.harness.open_sessions();
         inner.harness.stop().await;
+        if let Err(error) = spent::keep(&*inner.store, &inner.kept, &open).await {
+            spent::not_kept(&error);
+        }
         inner.listeners.released().await;
     }
 }

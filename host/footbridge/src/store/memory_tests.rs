@@ -27,6 +27,10 @@ struct Tables {
     sessions: Vec<StoredSession>,
     /// Whether somebody else is writing when one is to be removed.
     removes_no_session: bool,
+    /// Whether somebody else is writing when what was spent is to be kept.
+    keeps_no_spending: bool,
+    /// How often that was kept.
+    spending_kept: usize,
     pins: Vec<StoredPin>,
     pins_revision: i64,
     heads: Vec<SignedHead>,
@@ -40,6 +44,16 @@ impl InMemory {
     /// From now on, whether removing a session fails.
     pub(crate) fn removes_no_session(&self, fails: bool) {
         self.tables().removes_no_session = fails;
+    }
+
+    /// From now on, whether keeping what was spent fails.
+    pub(crate) fn keeps_no_spending(&self, fails: bool) {
+        self.tables().keeps_no_spending = fails;
+    }
+
+    /// How often what was spent was kept.
+    pub(crate) fn spending_kept(&self) -> usize {
+        self.tables().spending_kept
     }
 
     /// Does this at once.
@@ -95,6 +109,11 @@ impl Tables {
     }
 }
 
+/// What is said while somebody else is writing.
+fn locked<'a, T: Send + 'a>() -> BoxFuture<'a, Result<T, StoreError>> {
+    async { Err(StoreError { place: "in memory".to_owned(), problem: Problem::Locked }) }.boxed()
+}
+
 impl SessionStore for InMemory {
     fn add_session<'a>(&'a self, session: &'a StoredSession) -> BoxFuture<'a, Result<(), StoreError>> {
         self.now(|tables| tables.sessions.push(session.clone()))
@@ -107,10 +126,22 @@ impl SessionStore for InMemory {
         })
     }
 
+    fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>> {
+        if self.tables().keeps_no_spending {
+            return locked();
+        }
+        self.now(|tables| {
+            for StoredSession { name, created, spent, .. } in sessions {
+                let is_it = |one: &&mut StoredSession| one.name == *name && one.created == *created;
+                tables.sessions.iter_mut().filter(is_it).for_each(|one| one.spent = spent.clone());
+            }
+            tables.spending_kept += 1;
+        })
+    }
+
     fn remove_session<'a>(&'a self, name: &'a SessionName) -> BoxFuture<'a, Result<bool, StoreError>> {
         if self.tables().removes_no_session {
-            let locked = StoreError { place: "in memory".to_owned(), problem: Problem::Locked };
-            return async { Err(locked) }.boxed();
+            return locked();
         }
         self.now(|tables| {
             let before = tables.sessions.len();

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::SystemTime};
 use futures::future::BoxFuture;
 
 use super::StoreError;
+use footbridge_calls::session::BudgetsSpent;
 use footbridge_core::{
     digest::Digest,
     limits::overrides::Overrides,
@@ -36,6 +37,8 @@ pub struct StoredSession {
     pub listens: Vec<Listen>,
     /// The process that it ends with.
     pub process: Option<ProcessIdentity>,
+    /// What it had spent of its budgets.
+    pub spent: BudgetsSpent,
 }
 
 /// A place that keeps sessions, durably. A change that fails has not happened.
@@ -45,6 +48,10 @@ pub trait SessionStore: Send + Sync {
 
     /// Gives a session another token; says whether there is such a session.
     fn set_token<'a>(&'a self, name: &'a SessionName, token: Digest) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// Keeps what these sessions have spent, of all of them or of none. One that is there no more is passed over, also
+    /// where another one has its name by now.
+    fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Forgets a session; says whether there was one.
     fn remove_session<'a>(&'a self, name: &'a SessionName) -> BoxFuture<'a, Result<bool, StoreError>>;

@@ -1,26 +1,33 @@
 //! Sessions over a store that fails.
 
+use std::time::Duration;
+
 use super::*;
 use crate::{
     config::folders::Folders,
     store::{SessionStore as _, memory_tests::InMemory},
 };
 use footbridge_audit::VolatileJournal;
-use footbridge_calls::provider::InProcess;
+use footbridge_calls::{provider::InProcess, session::BudgetOf};
 use footbridge_core::{gate::Policy, limits::Limits};
+
+/// Sessions over this store, with one tool server, for a test that ends with `folder`.
+fn sessions(store: &InMemory, folder: &Path) -> Sessions {
+    let tools = Arc::new(InProcess::new("x").build().unwrap());
+    let harness = Harness::over(tools, Limits::default(), &[], VolatileJournal::new(), None).unwrap();
+    let folders = Folders::find(7, |name| (name == "HOME").then(|| folder.into())).unwrap();
+    let reloader = Reloader::new(Vec::new(), folders, &Config::default());
+    Sessions::new(harness, Arc::new(store.clone()), &folder.join("runtime"), reloader, BTreeSet::new())
+}
 
 #[tokio::test]
 async fn one_that_cannot_be_made_nor_taken_out_of_the_store_is_said_and_can_be_revoked() {
-    let tools = Arc::new(InProcess::new("x").build().unwrap());
-    let harness = Harness::over(tools, Limits::default(), &[], VolatileJournal::new(), None).unwrap();
+    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
+    let sessions = sessions(&store, folder.path());
     // What takes the name, so that none of it can be opened.
     let name: SessionName = "one".parse().unwrap();
-    harness.open(SessionSpec::new(name.clone(), &new_token().unwrap(), Policy::open()), Vec::new()).unwrap();
-    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
-    let folders = Folders::find(7, |name| (name == "HOME").then(|| folder.path().into())).unwrap();
-    let runtime = folder.path().join("runtime");
-    let reloader = Reloader::new(Vec::new(), folders, &Config::default());
-    let sessions = Sessions::new(harness, Arc::new(store.clone()), &runtime, reloader, BTreeSet::new());
+    let taken = SessionSpec::new(name.clone(), &new_token().unwrap(), Policy::open());
+    sessions.harness().open(taken, Vec::new()).unwrap();
     let asked =
         CreateSession { name: name.to_string(), policy: "open".into(), socket_mode: 0o600, ..Default::default() };
 
@@ -37,5 +44,45 @@ async fn one_that_cannot_be_made_nor_taken_out_of_the_store_is_said_and_can_be_r
     store.removes_no_session(false);
     sessions.revoke(&operator, &name).await.unwrap();
     assert!(sessions.0.kept.lock().await.is_empty() && store.sessions().await.unwrap().is_empty());
+    sessions.stop().await;
+}
+
+#[tokio::test]
+async fn what_sessions_spend_is_kept_where_it_is_new_and_tried_again_where_it_cannot_be() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
+    let sessions = sessions(&store, folder.path());
+    let asked =
+        CreateSession { name: "one".to_owned(), policy: "open".into(), socket_mode: 0o600, ..Default::default() };
+    let stored = sessions.create(&asked).await.ok().unwrap().stored;
+    let spent: BudgetsSpent = [(BudgetOf::Tokens, 9)].into_iter().collect();
+    let has_spent = SessionSpec {
+        spent: spent.clone(),
+        ..SessionSpec::new(stored.name.clone(), &new_token().unwrap(), Policy::open())
+    };
+    // As if the daemon had been started anew, and it had spent more since.
+    let operator = Operator::UnixPeer { uid: 7, pid: 9 };
+    sessions.harness().revoke(&operator, &stored.name).await;
+    let life = sessions.harness().open(has_spent, Vec::new()).unwrap();
+    let unspent = stored.clone();
+    sessions.0.kept.lock().await.insert(stored.name.clone(), Kept::new(stored, Some(life)));
+    let open = sessions.harness().open_sessions();
+    let keep = || spent::keep(&store, &sessions.0.kept, &open);
+    let in_store = async || store.sessions().await.unwrap()[0].spent.clone();
+
+    store.keeps_no_spending(true);
+    assert!(keep().await.is_err() && in_store().await == BudgetsSpent::default());
+    store.keeps_no_spending(false);
+    for _ in 0..2 {
+        keep().await.unwrap();
+        assert_eq!((in_store().await, store.spending_kept()), (spent.clone(), 1));
+    }
+    // By itself, too.
+    store.set_spent(&[unspent]).await.unwrap();
+    sessions.0.kept.lock().await.values_mut().for_each(|kept| kept.stored.spent = BudgetsSpent::default());
+    sessions.keep_spending();
+    while in_store().await != spent {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(open);
     sessions.stop().await;
 }

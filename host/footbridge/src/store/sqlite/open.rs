@@ -32,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_pins.sql"),
     include_str!("migrations/0005_pin_origins.sql"),
     include_str!("migrations/0006_session_services.sql"),
+    include_str!("migrations/0007_session_spent.sql"),
 ];
 
 pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, Problem> {

@@ -9,6 +9,7 @@ use super::{
     time::{millis, time},
 };
 use crate::store::{Problem, SessionStore, StoreError, StoredSession};
+use footbridge_calls::session::BudgetsSpent;
 use footbridge_core::{
     digest::Digest,
     limits::overrides::Overrides,
@@ -33,6 +34,14 @@ impl SessionStore for Store {
         self.changes(update).map_ok(|rows| rows > 0).boxed()
     }
 
+    fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (mut connection, turn) = self.lend().await?;
+            let done = set_spent(&mut connection, sessions).await;
+            turn.over(connection, done).map_err(|problem| self.failed(problem))
+        })
+    }
+
     fn remove_session<'a>(&'a self, name: &'a SessionName) -> BoxFuture<'a, Result<bool, StoreError>> {
         let delete = sqlx::query("DELETE FROM sessions WHERE name = ?");
         self.changes(delete.bind(name.to_string())).map_ok(|rows| rows > 0).boxed()
@@ -49,7 +58,7 @@ impl SessionStore for Store {
 
 async fn all(connection: &mut SqliteConnection) -> Result<Vec<StoredSession>, Problem> {
     let mut transaction = connection.begin().await?;
-    let all = "SELECT name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot \
+    let all = "SELECT name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot, spent \
                FROM sessions ORDER BY created, name";
     let rows = sqlx::query(all).fetch_all(&mut *transaction).await?;
     let mut sessions = Vec::with_capacity(rows.len());
@@ -58,6 +67,20 @@ async fn all(connection: &mut SqliteConnection) -> Result<Vec<StoredSession>, Pr
     }
     transaction.commit().await?;
     Ok(sessions)
+}
+
+async fn set_spent(connection: &mut SqliteConnection, sessions: &[StoredSession]) -> Result<(), Problem> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    for session in sessions {
+        sqlx::query("UPDATE sessions SET spent = ? WHERE name = ? AND created = ?")
+            .bind(text_of(&session.spent))
+            .bind(session.name.to_string())
+            .bind(millis(session.created))
+            .execute(&mut *transaction)
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
 }
 
 /// All of a session, or nothing.
@@ -79,8 +102,8 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
     let services: Vec<&str> = session.services.iter().map(ServerName::as_str).collect();
     let services = serde_json::to_string(&services).unwrap_or_default();
     let add = "INSERT INTO sessions \
-               (name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot) \
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+               (name, token, created, expires, policy, labels, limits, services, pid, pid_started, pid_boot, spent) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     sqlx::query(add)
         .bind(session.name.to_string())
         .bind(session.token.as_bytes().as_slice())
@@ -93,6 +116,7 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
         .bind(process.map(|process| process.pid))
         .bind(process.map(|process| process.started.cast_signed()))
         .bind(process.map(|process| process.boot.as_str()))
+        .bind(text_of(&session.spent))
         .execute(connection)
         .await?;
     Ok(())
@@ -145,6 +169,7 @@ async fn session(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<S
         labels: serde_json::from_str(row.try_get("labels")?).map_err(|_| wrong("labels"))?,
         limits: limits(row.try_get("limits")?).ok_or_else(|| wrong("limits"))?,
         services: services(row.try_get("services")?).ok_or_else(|| wrong("services"))?,
+        spent: spent(row.try_get("spent")?).ok_or_else(|| wrong("spending"))?,
         policy: row.try_get("policy")?,
         name: name.parse().map_err(|_| wrong("name"))?,
         listens,
@@ -155,6 +180,15 @@ async fn session(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<S
 fn services(text: &str) -> Option<BTreeSet<ServerName>> {
     let written: Vec<String> = serde_json::from_str(text).ok()?;
     written.iter().map(|name| name.parse().ok()).collect()
+}
+
+fn spent(text: &str) -> Option<BudgetsSpent> {
+    BudgetsSpent::read(&serde_json::from_str(text).ok()?)
+}
+
+/// Numbers by texts always serialize.
+fn text_of(spent: &BudgetsSpent) -> String {
+    serde_json::to_string(&spent.written()).unwrap_or_default()
 }
 
 fn limits(text: &str) -> Option<Overrides> {

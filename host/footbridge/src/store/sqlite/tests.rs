@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::store::{SessionStore as _, StoredSession};
+use footbridge_calls::session::BudgetOf;
 use footbridge_core::{digest::Digest, limits::overrides::Override};
 use footbridge_edge::listener::{Access, Listen};
 use footbridge_processes::process::ProcessIdentity;
@@ -39,6 +40,7 @@ fn session(name: &str) -> StoredSession {
             Listen { peer_cid: Some(4_000_000_000), ..Listen::at("vsock:any:7179".parse().unwrap()) },
         ],
         process: Some(ProcessIdentity { pid: 42, started: u64::MAX, boot: "a-b".into() }),
+        spent: [(BudgetOf::Tokens, u64::MAX), (BudgetOf::Arguments, 7)].into_iter().collect(),
     }
 }
 
@@ -50,6 +52,7 @@ fn plain(name: &str) -> StoredSession {
         services: Default::default(),
         listens: Vec::new(),
         process: None,
+        spent: Default::default(),
         ..session(name)
     }
 }
@@ -81,6 +84,20 @@ async fn sessions_come_back_as_they_were_after_a_restart() {
     assert_eq!(store.sessions().await.unwrap(), [plain("two")]);
     // Its listeners went with it: the name can be used again.
     store.add_session(&session("one")).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_sessions_spend_comes_back_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).await.unwrap();
+    store.add_session(&plain("one")).await.unwrap();
+    let spent = |requests| [(BudgetOf::Requests, requests)].into_iter().collect();
+    let one = StoredSession { spent: spent(3), ..plain("one") };
+    let before = StoredSession { spent: spent(4), created: one.created - Duration::from_millis(1), ..plain("one") };
+    store.set_spent(&[plain("nobody"), one.clone(), before]).await.unwrap();
+    store.close().await;
+    let store = Store::open(folder.path()).await.unwrap();
+    assert_eq!(store.sessions().await.unwrap(), [one]);
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use std::{
 };
 
 use footbridge_proto::{endpoint::Endpoint, token::Token, vars};
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::{sync::Mutex, task::spawn_blocking, time::sleep};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -406,6 +406,22 @@ impl Sessions {
             let why = life.ended().unwrap_or(Ended::ProcessGone);
             if let Err(error) = sessions.forget(&mut all, &name, why).await {
                 tracing::error!(session = %name, %error, "a session that ended is still in the store");
+            }
+        });
+    }
+
+    /// Keeps what sessions spend, from now on.
+    pub(super) fn keep_spending(&self) {
+        let sessions = self.clone();
+        self.0.tasks.spawn(async move {
+            let mut fails = false;
+            while sessions.0.shutdown.run_until_cancelled(sleep(spent::EVERY)).await.is_some() {
+                let open = sessions.harness().open_sessions();
+                let kept = spent::keep(&*sessions.0.store, &sessions.0.kept, &open).await;
+                if let (Err(error), false) = (&kept, fails) {
+                    spent::not_kept(error);
+                }
+                fails = kept.is_err();
             }
         });
     }

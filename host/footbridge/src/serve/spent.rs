@@ -8,29 +8,12 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Mutex;
 
-use super::{kept::AllKept, sessions::Sessions};
+use super::kept::AllKept;
 use crate::store::{StateStore, StoreError, StoredSession};
 use footbridge_calls::session::Session;
 
-const EVERY: Duration = Duration::from_secs(1);
-
-impl Sessions {
-    /// Keeps what sessions spend, from now on.
-    pub(super) fn keep_spending(&self) {
-        let sessions = self.clone();
-        self.0.tasks.spawn(async move {
-            let mut fails = false;
-            while sessions.0.shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await.is_some() {
-                let open = sessions.harness().open_sessions();
-                let kept = keep(&*sessions.0.store, &sessions.0.kept, &open).await;
-                if let (Err(error), false) = (&kept, fails) {
-                    not_kept(error);
-                }
-                fails = kept.is_err();
-            }
-        });
-    }
-}
+/// How often.
+pub(super) const EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps what these sessions have spent, where that is not what is kept already. Others are made and ended meanwhile: a disk
 /// may take long.

@@ -60,11 +60,14 @@ impl TlsOrigin {
         let shared = Arc::new(Shared { received: Arc::clone(&received), go_on: Mutex::new(goes), left: leaves });
         std::thread::spawn(move || {
             for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                // What waits to be sent is lost where a connection ends with something unread.
+                stream.set_nodelay(true).unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
                 std::thread::spawn(move || {
                     let connection = ServerConnection::new(config).unwrap();
-                    let mut tls = StreamOwned::new(connection, stream.unwrap());
+                    let mut tls = StreamOwned::new(connection, stream);
                     while let Some(received) = receive(&mut tls) {
                         if !answer(&mut tls, received, &shared) {
                             return;

@@ -20,11 +20,13 @@ use footbridge_core::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, response::Parts};
 use hyper::body::{Body as _, Frame, Incoming};
+use hyper_util::client::legacy::connect::CaptureConnection;
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     answered::{Answered, Behind},
+    client::gives_no_more,
     connection_task::ReadAhead,
     credential::has_credential,
     events::{EventEnds, Last},
@@ -61,6 +63,8 @@ pub struct AnswerBody {
     body: Incoming,
     /// None where other answers share its connection.
     ahead: Option<ReadAhead>,
+    /// The connection, where other answers share it.
+    shared: Option<CaptureConnection>,
     /// What counts what comes besides.
     meter: Option<Meter>,
     passing: Passing,
@@ -157,7 +161,7 @@ pub(crate) struct Begun {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun) -> Self {
+    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, connection: CaptureConnection) -> Self {
         let Parts { status, version, headers, .. } = head;
         let Begun { upload, redactor, usage, silence, until, first_byte_ms, spending } = begun;
         let ahead = (*version < Version::HTTP_2).then(ReadAhead::default);
@@ -186,6 +190,7 @@ impl AnswerBody {
         Self {
             body,
             ahead,
+            shared: (*version >= Version::HTTP_2).then_some(connection),
             meter: Meter::of(&head.extensions),
             passing,
             timer,
@@ -335,6 +340,9 @@ impl AnswerBody {
             return Poll::Pending;
         }
         let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
+        if why == BrokenAnswer::Silence {
+            self.shared.iter().for_each(gives_no_more);
+        }
         Poll::Ready(Some(Err(self.broken(why))))
     }
 
@@ -367,7 +375,8 @@ impl AnswerBody {
             upload.forget();
         }
         self.passing.is_whole |= is_whole;
-        let answered = Answered { exchange, outcome, detail, passed: self.passing.record(), upload };
+        let (passed, shared) = (self.passing.record(), self.shared.take());
+        let answered = Answered { exchange, outcome, detail, passed, upload, shared };
         if is_whole { answered.end(behind, self.silence, self.until) } else { answered.record() }
     }
 }

@@ -8,13 +8,17 @@ use std::{sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::service::OpenExchange;
+use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
-use crate::upload::{Tally, UploadError};
+use crate::{
+    client::gives_no_more,
+    upload::{Tally, UploadError},
+};
 
 /// What goes on behind an answer counts among these tasks, and ends when this is cancelled, which dropping the guard does.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(crate) struct Answered {
     pub(crate) detail: Option<String>,
     pub(crate) passed: ExchangeRecord,
     pub(crate) upload: Arc<Tally>,
+    /// Its connection, where other requests share it.
+    pub(crate) shared: Option<CaptureConnection>,
 }
 
 impl Answered {
@@ -60,6 +66,9 @@ impl Answered {
             () = sleep_until(until) => Some(UploadError::TooLong),
             () = upload.silent(silence) => Some(UploadError::Silence),
         };
+        if stopped == Some(UploadError::Silence) {
+            self.shared.iter().for_each(gives_no_more);
+        }
         if let Some(why) = stopped {
             upload.stop(why);
             upload.forget();
@@ -70,7 +79,7 @@ impl Answered {
 
     /// Records it as it is.
     pub(crate) fn record(self) {
-        let Self { exchange, outcome, detail, passed, upload } = self;
+        let Self { exchange, outcome, detail, passed, upload, shared: _ } = self;
         let passed = ExchangeRecord { sent: upload.bytes(), sent_digest: upload.digest(), ..passed };
         let why = upload.why().filter(|_| detail.is_none());
         let detail = why.map(|why| format!("answered before the end of the request's body: {why}")).or(detail);

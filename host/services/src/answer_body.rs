@@ -1,8 +1,8 @@
 //! The body of an answer, as it passes to the guest: bounded in time, counted, digested, and without the credential.
 //!
 //! States: coming, then ended by its last byte, by silence, by the end of its time or by its origin, and recorded as
-//! that. Dropped before its end, its client left; the connection to its origin goes with it. Where the body of the request
-//! still comes when the answer has ended, what is recorded is `answered`'s to say.
+//! that. Dropped before its end, its client left, or its session is over; the connection to its origin goes with it. Where
+//! the body of the request still comes when the answer has ended, what is recorded is `answered`'s to say.
 
 use std::{
     pin::Pin,
@@ -383,7 +383,14 @@ impl AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        self.close("unknown", Some("its client left before the end of the answer".to_owned()));
+        let Some(open) = &self.open else { return };
+        // A session that is over cuts the connection of its client.
+        let why = if open.behind.cancel.is_cancelled() {
+            "its session, or the harness, ended"
+        } else {
+            "its client left before the end of the answer"
+        };
+        self.close("unknown", Some(why.to_owned()));
     }
 }
 

@@ -25,7 +25,7 @@ use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
-    answered::{Answered, Behind},
+    answered::{Answered, Behind, ModelUse},
     client::gives_no_more,
     connection_task::ReadAhead,
     credential::has_credential,
@@ -375,8 +375,8 @@ impl AnswerBody {
             upload.forget();
         }
         self.passing.is_whole |= is_whole;
-        let (passed, shared) = (self.passing.record(), self.shared.take());
-        let answered = Answered { exchange, outcome, detail, passed, upload, shared };
+        let (passed, model_use) = (self.passing.record(), self.passing.model_use());
+        let answered = Answered { exchange, outcome, detail, passed, model_use, upload, shared: self.shared.take() };
         if is_whole { answered.end(behind, self.silence, self.until) } else { answered.record() }
     }
 }
@@ -474,22 +474,19 @@ impl Passing {
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Tokens that were used and not said, about: a client may leave before an answer says them, or ask a stream not to.
-    /// They are counted, or a budget would hold only who is honest.
-    fn unsaid(&self) -> Option<u64> {
-        let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
-        let is_of_events = self.events.is_some();
-        // What is asked for without a body may be a stream that another request began, and is no list of files.
-        let may_be = (is_of_events || sent > 0) && (!self.is_whole || usage.tokens() == 0);
-        let may_be = may_be && self.status.is_success();
-        let unsaid = may_be.then(|| usage.unsaid(sent, self.received, is_of_events))?;
-        // Whoever is over its budget by it hears so at the next request.
-        let _over = self.spending.as_ref().map(|spending| spending.tokens(unsaid));
-        (unsaid > 0).then_some(unsaid)
+    /// What it said of a model's use, for when it is known what was sent for it.
+    fn model_use(&mut self) -> Option<ModelUse> {
+        let said = self.usage.take()?;
+        Some(ModelUse {
+            spending: self.spending.take(),
+            received: self.received,
+            is_of_events: self.events.is_some(),
+            is_all: !self.status.is_success() || (self.is_whole && said.tokens() > 0),
+            said,
+        })
     }
 
     fn record(&mut self) -> ExchangeRecord {
-        let unsaid = self.unsaid();
         let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
@@ -499,7 +496,7 @@ impl Passing {
             received_digest: received.filter(|_| self.received > 0),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
-            usage: self.usage.take().and_then(|usage| usage.into_found(unsaid)),
+            usage: None,
         }
     }
 }

@@ -240,6 +240,7 @@ fn what_an_origin_did_not_process_may_be_made_again() {
         let services = once(mode);
         let answer = services.ask("POST /s/second/x", &[], "hello");
         assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{name}: {answer:?}");
+        assert!(answer.head.contains("x-should-retry: true"), "{name}: {}", answer.head);
         let (_, outcome) = services.outcome();
         assert_eq!(outcome["detail"], "refused unprocessed", "{name}: {outcome}");
         then_goes_on(&services, "server_error");

@@ -119,6 +119,8 @@ pub enum Cause {
     },
     /// The server does not run; the text is its provider's.
     Unavailable(String),
+    /// The server says that it has not processed it, and will not: it may be made again. The text is its provider's.
+    NotProcessed(String),
     /// The arguments of a tool do not fit.
     Arguments {
         /// The server.
@@ -307,7 +309,7 @@ impl Cause {
             Self::UnknownPrompt { .. } => Reason::UnknownPrompt,
             Self::UnknownResource { .. } => Reason::UnknownResource,
             Self::NotAsPinned { .. } | Self::ChangedWhileAsked | Self::ChangedOnTheWay => Reason::DefinitionChanged,
-            Self::Unavailable(_) => Reason::ServerUnavailable,
+            Self::Unavailable(_) | Self::NotProcessed(_) => Reason::ServerUnavailable,
             Self::Arguments { why: BadArguments::TooLarge, .. } | Self::ResultTooLarge { .. } => Reason::TooLarge,
             Self::Arguments { .. } | Self::PromptArguments { .. } | Self::CompletionArguments { .. } => {
                 Reason::InvalidArguments

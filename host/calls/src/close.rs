@@ -59,9 +59,8 @@ fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
             _ => Cause::ServerError { code, message },
         },
         Outcome::TooLarge { limit, setting } => Cause::ResultTooLarge { server, limit, setting },
-        Outcome::NotSent(NotSent::Unavailable(why)) | Outcome::Declined(why) | Outcome::Refused(why) => {
-            Cause::Unavailable(why)
-        }
+        Outcome::NotSent(NotSent::Unavailable(why)) | Outcome::Declined(why) => Cause::Unavailable(why),
+        Outcome::Refused(why) => Cause::NotProcessed(why),
         Outcome::NotSent(NotSent::Changed) => Cause::ChangedOnTheWay,
         Outcome::NotSent(NotSent::Busy) => Cause::ServerBusy(server),
         Outcome::NotSent(NotSent::Cancelled) => Cause::Cancelled,

@@ -123,6 +123,7 @@ fn message_of(cause: &Cause) -> String {
             None => format!("{} does not cover this call. It was not made; ask the operator", budget(*of)),
         },
         Cause::Unavailable(_)
+        | Cause::NotProcessed(_)
         | Cause::NotListed { .. }
         | Cause::ServerError { .. }
         | Cause::ResultTooLarge { .. }
@@ -135,7 +136,7 @@ fn message_of(cause: &Cause) -> String {
 /// Of causes that lie with a server.
 fn of_server(cause: &Cause) -> String {
     match cause {
-        Cause::Unavailable(why) => why.clone(),
+        Cause::Unavailable(why) | Cause::NotProcessed(why) => why.clone(),
         Cause::NotListed { server, kind, why } => {
             format!("Server \"{server}\" did not list its {}: {why}", kind.what())
         }
@@ -260,6 +261,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::UnknownResource { .. }
         | Cause::NotAsPinned { .. }
         | Cause::Unavailable(_)
+        | Cause::NotProcessed(_)
         | Cause::NotListed { .. }
         | Cause::Arguments { .. }
         | Cause::PromptArguments { .. }

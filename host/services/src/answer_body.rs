@@ -1,8 +1,8 @@
 //! The body of an answer, as it passes to the guest: bounded in time, counted, digested, and without the credential.
 //!
 //! States: coming, then ended by its last byte, by silence, by the end of its time or by its origin, and recorded as
-//! that. Dropped before its end, its client left; the connection to its origin goes with it. Where the body of the request
-//! still comes when the answer has ended, what is recorded is `answered`'s to say.
+//! that. Dropped before its end, its client left, or its session is over; the connection to its origin goes with it. Where
+//! the body of the request still comes when the answer has ended, what is recorded is `answered`'s to say.
 
 use std::{
     pin::Pin,
@@ -20,11 +20,13 @@ use footbridge_core::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, response::Parts};
 use hyper::body::{Body as _, Frame, Incoming};
+use hyper_util::client::legacy::connect::CaptureConnection;
 use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
-    answered::{Answered, Behind},
+    answered::{Answered, Behind, ModelUse},
+    client::gives_no_more,
     connection_task::ReadAhead,
     credential::has_credential,
     events::{EventEnds, Last},
@@ -61,6 +63,8 @@ pub struct AnswerBody {
     body: Incoming,
     /// None where other answers share its connection.
     ahead: Option<ReadAhead>,
+    /// The connection, where other answers share it.
+    shared: Option<CaptureConnection>,
     /// What counts what comes besides.
     meter: Option<Meter>,
     passing: Passing,
@@ -157,7 +161,7 @@ pub(crate) struct Begun {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun) -> Self {
+    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, connection: CaptureConnection) -> Self {
         let Parts { status, version, headers, .. } = head;
         let Begun { upload, redactor, usage, silence, until, first_byte_ms, spending } = begun;
         let ahead = (*version < Version::HTTP_2).then(ReadAhead::default);
@@ -186,6 +190,7 @@ impl AnswerBody {
         Self {
             body,
             ahead,
+            shared: (*version >= Version::HTTP_2).then_some(connection),
             meter: Meter::of(&head.extensions),
             passing,
             timer,
@@ -335,6 +340,9 @@ impl AnswerBody {
             return Poll::Pending;
         }
         let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
+        if why == BrokenAnswer::Silence {
+            self.shared.iter().for_each(gives_no_more);
+        }
         Poll::Ready(Some(Err(self.broken(why))))
     }
 
@@ -367,14 +375,22 @@ impl AnswerBody {
             upload.forget();
         }
         self.passing.is_whole |= is_whole;
-        let answered = Answered { exchange, outcome, detail, passed: self.passing.record(), upload };
+        let (passed, model_use) = (self.passing.record(), self.passing.model_use());
+        let answered = Answered { exchange, outcome, detail, passed, model_use, upload, shared: self.shared.take() };
         if is_whole { answered.end(behind, self.silence, self.until) } else { answered.record() }
     }
 }
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        self.close("unknown", Some("its client left before the end of the answer".to_owned()));
+        let Some(open) = &self.open else { return };
+        // A session that is over cuts the connection of its client.
+        let why = if open.behind.cancel.is_cancelled() {
+            "its session, or the harness, ended"
+        } else {
+            "its client left before the end of the answer"
+        };
+        self.close("unknown", Some(why.to_owned()));
     }
 }
 
@@ -458,22 +474,19 @@ impl Passing {
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Tokens that were used and not said, about: a client may leave before an answer says them, or ask a stream not to.
-    /// They are counted, or a budget would hold only who is honest.
-    fn unsaid(&self) -> Option<u64> {
-        let (usage, sent) = (self.usage.as_ref()?, self.upload.bytes());
-        let is_of_events = self.events.is_some();
-        // What is asked for without a body may be a stream that another request began, and is no list of files.
-        let may_be = (is_of_events || sent > 0) && (!self.is_whole || usage.tokens() == 0);
-        let may_be = may_be && self.status.is_success();
-        let unsaid = may_be.then(|| usage.unsaid(sent, self.received, is_of_events))?;
-        // Whoever is over its budget by it hears so at the next request.
-        let _over = self.spending.as_ref().map(|spending| spending.tokens(unsaid));
-        (unsaid > 0).then_some(unsaid)
+    /// What it said of a model's use, for when it is known what was sent for it.
+    fn model_use(&mut self) -> Option<ModelUse> {
+        let said = self.usage.take()?;
+        Some(ModelUse {
+            spending: self.spending.take(),
+            received: self.received,
+            is_of_events: self.events.is_some(),
+            is_all: !self.status.is_success() || (self.is_whole && said.tokens() > 0),
+            said,
+        })
     }
 
     fn record(&mut self) -> ExchangeRecord {
-        let unsaid = self.unsaid();
         let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
@@ -483,7 +496,7 @@ impl Passing {
             received_digest: received.filter(|_| self.received > 0),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
-            usage: self.usage.take().and_then(|usage| usage.into_found(unsaid)),
+            usage: None,
         }
     }
 }

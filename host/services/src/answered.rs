@@ -6,15 +6,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_audit::ExchangeRecord;
-use footbridge_calls::service::OpenExchange;
+use footbridge_audit::{ExchangeRecord, UsageRecord};
+use footbridge_calls::{service::OpenExchange, session::Spending};
+use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
 
-use crate::upload::{Tally, UploadError};
+use crate::{
+    client::gives_no_more,
+    upload::{Tally, UploadError},
+    usage::UsageReader,
+};
 
 /// What goes on behind an answer counts among these tasks, and ends when this is cancelled, which dropping the guard does.
 #[derive(Debug)]
@@ -27,14 +32,44 @@ pub struct Behind {
     pub guard: DropGuard,
 }
 
+/// What an answer that is over said of a model's use.
+pub(crate) struct ModelUse {
+    pub(crate) said: Box<UsageReader>,
+    /// What tokens are counted for.
+    pub(crate) spending: Option<Spending>,
+    pub(crate) received: u64,
+    pub(crate) is_of_events: bool,
+    /// Whether no more than it said was used.
+    pub(crate) is_all: bool,
+}
+
+impl ModelUse {
+    /// For the record of a request of which so much was sent, with the tokens that were used and not said, about: a client
+    /// may leave before an answer says them, or ask a stream not to. They are counted, or a budget would hold only who is
+    /// honest.
+    fn record(self, sent: u64) -> Option<UsageRecord> {
+        // What is asked for without a body may be a stream that another request began, and is no list of files.
+        let may_be = !self.is_all && (self.is_of_events || sent > 0);
+        let unsaid = may_be.then(|| self.said.unsaid(sent, self.received, self.is_of_events));
+        let unsaid = unsaid.filter(|tokens| *tokens > 0);
+        // Whoever is over its budget by it hears so at the next request.
+        let _over = self.spending.zip(unsaid).map(|(spending, tokens)| spending.tokens(tokens));
+        self.said.into_found(unsaid)
+    }
+}
+
 /// A request whose answer is over.
 pub(crate) struct Answered {
     pub(crate) exchange: OpenExchange,
     /// What became of the answer.
     pub(crate) outcome: &'static str,
     pub(crate) detail: Option<String>,
+    /// What passed, but for the model's use.
     pub(crate) passed: ExchangeRecord,
+    pub(crate) model_use: Option<ModelUse>,
     pub(crate) upload: Arc<Tally>,
+    /// Its connection, where other requests share it.
+    pub(crate) shared: Option<CaptureConnection>,
 }
 
 impl Answered {
@@ -60,6 +95,9 @@ impl Answered {
             () = sleep_until(until) => Some(UploadError::TooLong),
             () = upload.silent(silence) => Some(UploadError::Silence),
         };
+        if stopped == Some(UploadError::Silence) {
+            self.shared.iter().for_each(gives_no_more);
+        }
         if let Some(why) = stopped {
             upload.stop(why);
             upload.forget();
@@ -70,8 +108,9 @@ impl Answered {
 
     /// Records it as it is.
     pub(crate) fn record(self) {
-        let Self { exchange, outcome, detail, passed, upload } = self;
-        let passed = ExchangeRecord { sent: upload.bytes(), sent_digest: upload.digest(), ..passed };
+        let Self { exchange, outcome, detail, passed, model_use, upload, shared: _ } = self;
+        let usage = model_use.and_then(|model_use| model_use.record(upload.bytes()));
+        let passed = ExchangeRecord { sent: upload.bytes(), sent_digest: upload.digest(), usage, ..passed };
         let why = upload.why().filter(|_| detail.is_none());
         let detail = why.map(|why| format!("answered before the end of the request's body: {why}")).or(detail);
         let outcome = if why == Some(UploadError::Spent) { "budget_spent" } else { outcome };

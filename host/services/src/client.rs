@@ -13,7 +13,7 @@ use std::{
 
 use footbridge_core::limits::ServiceLimits;
 use hyper_util::{
-    client::legacy::{Builder, Client},
+    client::legacy::{Builder, Client, connect::CaptureConnection},
     rt::TokioTimer,
 };
 use tokio::time::Instant;
@@ -60,6 +60,14 @@ impl Clients {
         let (client, used) = kept.all.entry(session).or_insert_with(new);
         *used = now;
         Arc::clone(client)
+    }
+}
+
+/// Has a connection whose origin was silent carry no other request: it may be that nobody is there. Those that it carries
+/// go on.
+pub(crate) fn gives_no_more(connection: &CaptureConnection) {
+    if let Some(known) = &*connection.connection_metadata() {
+        known.poison();
     }
 }
 

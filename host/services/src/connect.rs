@@ -20,6 +20,7 @@ use tokio::{net::TcpStream, time::timeout};
 use tower_service::Service;
 
 use crate::{
+    heard_out::HeardOut,
     no_connection::NoConnection,
     origin_stream::{EndsAtOnce, Meter, OriginStream},
     proxy::ServiceProxy,
@@ -170,7 +171,7 @@ pub(crate) async fn connected(mut way: Way, authority: &str) -> Result<OriginStr
 }
 
 impl Service<Uri> for Connector {
-    type Response = EndsAtOnce<MaybeHttpsStream<TokioIo<OriginStream>>>;
+    type Response = EndsAtOnce<HeardOut<MaybeHttpsStream<TokioIo<OriginStream>>>>;
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -179,7 +180,10 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let connecting = timeout(self.time, self.inner.call(address));
-        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into())).map(EndsAtOnce) })
+        let (connecting, silence) = (timeout(self.time, self.inner.call(address)), self.way.dialling.silence);
+        Box::pin(async move {
+            let connected = connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into()))?;
+            Ok(EndsAtOnce(HeardOut::new(connected, silence)))
+        })
     }
 }

@@ -37,7 +37,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::{AnswerBody, Begun},
-    client::{Clients, builder, most_idle, unanswered},
+    client::{Clients, builder, gives_no_more, most_idle, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
     no_connection::NoConnection,
     origin_stream::Meter,
@@ -228,13 +228,6 @@ impl Forward for Services {
     }
 }
 
-/// Has a connection whose origin was silent carry no other request: it may be that nobody is there.
-fn gives_no_more(connection: &CaptureConnection) {
-    if let Some(known) = &*connection.connection_metadata() {
-        known.poison();
-    }
-}
-
 /// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7).
 fn is_refused(error: &ClientError) -> bool {
     let mut cause = error.source();
@@ -330,7 +323,7 @@ impl Service {
         Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.websocket(response, begun, limits)
         } else {
-            self.answer(response, begun)
+            self.answer(response, begun, connection)
         })
     }
 
@@ -396,10 +389,10 @@ impl Service {
         Err(Outcome::NotSent(NotSent::Unavailable(text)))
     }
 
-    fn answer(&self, response: Response<Incoming>, begun: Begun) -> ServiceAnswer {
+    fn answer(&self, response: Response<Incoming>, begun: Begun, connection: CaptureConnection) -> ServiceAnswer {
         let (head, body) = response.into_parts();
         let headers = crossing(&head.headers, &self.spec, &begun.redactor);
-        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun)));
+        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, connection)));
         ServiceAnswer { status: head.status, headers, body }
     }
 

@@ -124,8 +124,9 @@ impl Upload {
         if matches!(self.lock().source, Source::Stopped(_)) {
             return None;
         }
-        let tally = Arc::new(Tally::of(self, bounds.bytes));
-        Some((Box::new(Uploaded { tally: Arc::clone(&tally), bounds }), tally))
+        let UploadBounds { bytes, spending, sent } = bounds;
+        let tally = Arc::new(Tally::of(self, bytes));
+        Some((Box::new(Uploaded { tally: Arc::clone(&tally), spending, sent }), tally))
     }
 }
 
@@ -377,7 +378,8 @@ pub(crate) struct UploadBounds {
 /// A body on its way.
 pub(crate) struct Uploaded {
     tally: Arc<Tally>,
-    bounds: UploadBounds,
+    spending: Option<Spending>,
+    sent: SentText,
 }
 
 /// Why a body ended early.
@@ -401,21 +403,24 @@ pub(crate) enum UploadError {
     Unanswered,
 }
 
-impl UploadBounds {
-    /// Looks whether some of a body may pass, and counts it if it does.
-    fn passes(&mut self, frame: Frame<Bytes>, tally: &Tally) -> Result<Frame<Bytes>, UploadError> {
-        let Some(data) = frame.data_ref() else { return Ok(frame) };
-        if tally.bytes() + data.len() as u64 > self.bytes as u64 {
-            return Err(UploadError::Over);
-        }
-        if let Some(Err(of)) = self.spending.as_ref().map(|spending| spending.bytes(data.len())) {
-            let _first = tally.spent.set(of);
-            return Err(UploadError::Spent);
-        }
-        tally.passed(data);
-        self.sent.pass(data);
-        Ok(frame)
+/// Looks whether some of a body may pass, and counts it if it does.
+fn passes(
+    frame: Frame<Bytes>,
+    tally: &Tally,
+    spending: Option<&Spending>,
+    sent: &mut SentText,
+) -> Result<Frame<Bytes>, UploadError> {
+    let Some(data) = frame.data_ref() else { return Ok(frame) };
+    if tally.bytes() + data.len() as u64 > tally.most as u64 {
+        return Err(UploadError::Over);
     }
+    if let Some(Err(of)) = spending.map(|spending| spending.bytes(data.len())) {
+        let _first = tally.spent.set(of);
+        return Err(UploadError::Spent);
+    }
+    tally.passed(data);
+    sent.pass(data);
+    Ok(frame)
 }
 
 impl Body for Uploaded {
@@ -424,9 +429,10 @@ impl Body for Uploaded {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         // Counted before anybody can stop it: what is recorded then is all that passed.
-        let Self { tally, bounds } = self.get_mut();
+        let Self { tally, spending, sent } = self.get_mut();
         let mut passage = tally.upload.lock();
-        let frame = ready!(passage.next(cx)).map(|frame| frame.and_then(|frame| bounds.passes(frame, tally)));
+        let passes = |frame| passes(frame, tally, spending.as_ref(), sent);
+        let frame = ready!(passage.next(cx)).map(|frame| frame.and_then(passes));
         if let Some(Err(why)) = &frame {
             passage.stop(*why);
         }

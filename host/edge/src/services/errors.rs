@@ -149,7 +149,8 @@ pub(super) fn failed(to: Told, failure: &Failure) -> Response<Pieces> {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     } else {
         // What the SDKs of model APIs ask before they repeat a request by themselves.
-        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+        let says = if matches!(*failure.cause, Cause::NotProcessed(_)) { "true" } else { "false" };
+        headers.insert("x-should-retry", HeaderValue::from_static(says));
     }
     add_record(&mut response, record);
     response
@@ -256,7 +257,7 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         Cause::NoAnswer { why: NoAnswer::Timeout, .. } => StatusCode::GATEWAY_TIMEOUT,
-        Cause::Unavailable(_) | Cause::NoAnswer { .. } => StatusCode::BAD_GATEWAY,
+        Cause::Unavailable(_) | Cause::NotProcessed(_) | Cause::NoAnswer { .. } => StatusCode::BAD_GATEWAY,
         Cause::NotRecorded
         | Cause::GrantNotRecorded
         | Cause::OutcomeNotRecorded

@@ -128,6 +128,18 @@ fn what_an_answer_keeps_to_itself_is_spent_all_the_same() {
 }
 
 #[test]
+fn what_comes_behind_an_answer_is_estimated_with_the_rest() {
+    let services = with("tokens = 100");
+    let mut client = services.connect();
+    client.send(head("POST /s/model/v1/messages?sink HTTP/1.1", &[&services.key(), "Content-Length: 600"]));
+    assert_eq!(client.answer().body, "{}");
+    client.send("x".repeat(600));
+    let outcome = last(&services, "outcome");
+    assert_eq!((&outcome["sent"], &outcome["tokens_estimated"]), (&json!(600), &json!(150)), "{outcome}");
+    refused(&services.ask("POST /s/model/v1/messages", &[], "{}"), "budget.tokens");
+}
+
+#[test]
 fn tokens_that_are_over_are_no_leave_to_go_over_the_bytes() {
     let services = with("tokens = 10\nservice_bytes = 100000");
     let mut client = services.connect();

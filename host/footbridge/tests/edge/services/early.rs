@@ -140,6 +140,26 @@ fn an_answer_to_a_client_that_still_sends_is_no_reset() {
 }
 
 #[test]
+fn an_answer_whose_origin_is_gone_behind_it_is_handed_on_however_much_is_under_way() {
+    let services = Services::start("open", "[limits.services]\nsilence_time = \"5s\"\nrequest_bytes = \"4 MiB\"\n");
+    let body = vec![b'y'; 3 << 20];
+    for nth in 0..24 {
+        let mut client = services.connect();
+        let length = format!("Content-Length: {}", body.len());
+        client.send(head("POST /s/tracker/gone HTTP/1.1", &[&services.key(), &length]));
+        // It may have had enough before all of it came.
+        let _all_sent = client.try_send(&body);
+        let answer = client.answer();
+        assert!(answer.status == 413 && answer.body == "much", "{nth}: {answer:?}");
+    }
+    let outcomes = eventually(|| Some(outcomes(&services)).filter(|all| all.len() == 24));
+    for outcome in outcomes {
+        assert_eq!((&outcome["outcome"], &outcome["status"]), (&"http_error".into(), &413.into()), "{outcome}");
+        assert!(outcome["sent"].as_u64().unwrap() <= body.len() as u64, "{outcome}");
+    }
+}
+
+#[test]
 fn a_body_that_comes_is_no_silence_of_its_answer() {
     let services = Services::open();
     let mut client = services.connect();

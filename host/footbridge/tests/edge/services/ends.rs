@@ -23,6 +23,9 @@ fn whatever_runs_when_the_harness_ends_has_an_outcome() {
         let outcome = outcomes.iter().find(|outcome| outcome["id"] == intent["id"]).unwrap();
         let expected = if intent["name"] == "POST /sink" { "http_error" } else { "unknown" };
         assert_eq!(outcome["outcome"], expected, "{intent} {outcome}");
+        if intent["name"] == "GET /half" {
+            assert_eq!(outcome["detail"], "its session, or the harness, ended", "{outcome}");
+        }
     }
     assert_eq!(of("session_ended").len(), 0, "{lines:?}");
     assert!(of("ended")[0].get("open").is_none_or(|open| open == 0), "{lines:?}");

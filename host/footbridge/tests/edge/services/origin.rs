@@ -60,11 +60,14 @@ impl TlsOrigin {
         let shared = Arc::new(Shared { received: Arc::clone(&received), go_on: Mutex::new(goes), left: leaves });
         std::thread::spawn(move || {
             for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                // What waits to be sent is lost where a connection ends with something unread.
+                stream.set_nodelay(true).unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
                 let (config, shared) = (Arc::clone(&config), Arc::clone(&shared));
                 std::thread::spawn(move || {
                     let connection = ServerConnection::new(config).unwrap();
-                    let mut tls = StreamOwned::new(connection, stream.unwrap());
+                    let mut tls = StreamOwned::new(connection, stream);
                     while let Some(received) = receive(&mut tls) {
                         if !answer(&mut tls, received, &shared) {
                             return;
@@ -112,7 +115,7 @@ fn receive(tls: &mut Tls) -> Option<Received> {
     }
     let head = String::from_utf8(head).unwrap();
     // These answer before they have read what comes.
-    let is_early = ["/early ", "/gone ", "/sink ", "/stream-and-sink "].iter().any(|path| head.contains(path));
+    let is_early = ["/early ", "/gone ", "sink "].iter().any(|path| head.contains(path));
     let body = if is_early { Vec::new() } else { body_of(tls, &head)? };
     Some(Received { head, body })
 }
@@ -269,6 +272,10 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
         "/api/hop" => say(
             "HTTP/1.1 200 OK\r\nconnection: x-secret-hop\r\nx-secret-hop: 1\r\nkeep-alive: 5\r\ncontent-length: 2\r\n\r\nok",
         ),
+        "/api/v1/messages" if target.ends_with("?sink") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}");
+            sinks(tls, echo, shared)
+        }
         "/api/v1/messages" if target.ends_with("?unsaid") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
              9\r\ndata: a\n\n\r\n9\r\ndata: b\n\n\r\n0\r\n\r\n")

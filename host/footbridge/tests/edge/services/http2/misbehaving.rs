@@ -8,7 +8,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::spawn,
+    thread::{sleep, spawn},
+    time::Duration,
 };
 
 use rustls::{ServerConnection, StreamOwned};
@@ -239,6 +240,7 @@ fn what_an_origin_did_not_process_may_be_made_again() {
         let services = once(mode);
         let answer = services.ask("POST /s/second/x", &[], "hello");
         assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{name}: {answer:?}");
+        assert!(answer.head.contains("x-should-retry: true"), "{name}: {}", answer.head);
         let (_, outcome) = services.outcome();
         assert_eq!(outcome["detail"], "refused unprocessed", "{name}: {outcome}");
         then_goes_on(&services, "server_error");
@@ -289,6 +291,67 @@ fn a_connection_that_one_session_holds_up_is_no_other_ones() {
     let (begun, _held) = asks(&services.door);
     assert_eq!(begun.as_deref(), Some("some"));
     assert_eq!(asks(&services.another()).0.as_deref(), Some("fine"));
+}
+
+/// The stream of the next request.
+fn next_stream(tls: &mut Tls) -> Result<[u8; 4]> {
+    loop {
+        let mut head = [0; 9];
+        tls.read_exact(&mut head)?;
+        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        tls.read_exact(&mut vec![0; length])?;
+        if head[3] == HEADERS {
+            return Ok([head[5], head[6], head[7], head[8]]);
+        }
+    }
+}
+
+/// Hears nothing more, whatever comes.
+fn is_deaf(tls: &mut Tls) -> Result<()> {
+    std::io::copy(&mut tls.sock, &mut std::io::sink())?;
+    ends()
+}
+
+#[test]
+fn a_connection_that_met_silence_behind_a_head_is_given_no_other_request_and_keeps_those_that_it_has() {
+    let services = once(|tls, silent| {
+        begins(tls, silent)?;
+        let goes_on = next_stream(tls)?;
+        begins(tls, goes_on)?;
+        // Longer than services.silence_time, and never silent for that long.
+        for _ in 0..8 {
+            sleep(Duration::from_millis(500));
+            write(tls, DATA, 0, goes_on, b"more")?;
+        }
+        write(tls, DATA, ENDS_STREAM, goes_on, &[])?;
+        is_deaf(tls)
+    });
+    let asks = || {
+        let mut client = services.connect();
+        client.send(head("GET /s/second/x HTTP/1.1", &[&services.key()]));
+        assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+        assert_eq!(client.chunk().as_deref(), Some("some"));
+        client
+    };
+    let (mut silent, mut goes_on) = (asks(), asks());
+    assert_eq!(silent.try_chunk(), None, "it breaks off");
+    assert_eq!(services.ask("GET /s/second/after", &[], "").status, 200);
+    assert_eq!(std::iter::from_fn(|| goes_on.chunk()).collect::<String>(), "more".repeat(8));
+}
+
+#[test]
+fn a_connection_that_met_silence_behind_an_answer_is_given_no_other_request() {
+    let services = once(|tls, stream| {
+        write(tls, HEADERS, ENDS_HEADERS, stream, &status(b"401"))?;
+        write(tls, DATA, ENDS_STREAM, stream, b"no")?;
+        is_deaf(tls)
+    });
+    let mut client = services.connect();
+    client.send(head("POST /s/second/x HTTP/1.1", &[&services.key(), "Content-Length: 10"]) + "hello");
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 401 "));
+    let (_, outcome) = services.outcome();
+    assert!(outcome["detail"].as_str().unwrap().ends_with("nothing passed for too long"), "{outcome}");
+    then_goes_on(&services, "http_error");
 }
 
 #[test]

@@ -292,3 +292,19 @@ fn what_is_missing_or_refused_is_named_with_the_next_step() {
     host.runs(&["true"]).fails(125, &["bwrap: no permissions\n", "could not make the sandbox", "userns"]);
     host.working_in("/").runs(&["true"]).fails(2, &["the working folder is /", "--write"]);
 }
+
+#[test]
+fn a_start_that_hangs_ends_by_the_second_signal_with_all_that_came_of_it() {
+    let bin = tempfile::tempdir().unwrap();
+    programs::writes(
+        &bin.path().join("bwrap"),
+        "#!/bin/sh\ntrap '' INT TERM\necho ready\nwhile :; do /bin/sleep 0.05; done\n",
+    );
+    let host = host().env("PATH", bin.path());
+    let mut running = host.starts_script("true");
+    running.stdout.shows("ready\n");
+    running.signal(Signal::SIGINT);
+    running.signal(Signal::SIGTERM);
+    running.ends().fails(128 + Signal::SIGTERM as i32, &["interrupted twice before the command had started"]);
+    host.leaves_nothing_behind();
+}

@@ -26,6 +26,7 @@ use footbridge_audit::{
 use footbridge_core::random::{NoRandomness, random_text};
 
 use super::killed::KilledRun;
+use crate::report;
 
 /// What every folder of a run starts with.
 const PREFIX: &str = "run-";
@@ -122,9 +123,9 @@ impl RunFolder {
         let _what_was_noted_may_stay = fs::remove_file(self.path.join(WRITES));
     }
 
-    /// Runs that were killed before they could look at what their commands left.
-    pub(super) fn killed(&self) -> &[KilledRun] {
-        &self.killed
+    /// Runs that were killed before they could look at what their commands left, once.
+    pub(super) fn take_killed(&mut self) -> Vec<KilledRun> {
+        std::mem::take(&mut self.killed)
     }
 
     /// The whole of it, which the sandbox does not see.
@@ -184,15 +185,24 @@ fn wait_for_lock(runtime: &Path) -> Result<LockFile, RunFolderError> {
 /// Where [`RunFolder::note_writes`] keeps them.
 const WRITES: &str = "writes";
 
-/// Removes the folders of runs that ended without doing so, and gives what they say of themselves.
+/// Removes the folders of runs that ended without doing so, but for those that noted something of themselves.
 fn sweep(runtime: &Path) -> Vec<KilledRun> {
     let Ok(entries) = fs::read_dir(runtime) else { return Vec::new() };
     let mut killed = Vec::new();
     for entry in entries.flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        if ours && lock(&entry.path()).is_ok() {
-            killed.extend(KilledRun::read(&entry.path().join(WRITES)));
-            let _ = fs::remove_dir_all(entry.path());
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        let folder = entry.path();
+        let Ok(lock) = lock(&folder) else { continue };
+        match KilledRun::read(folder.clone(), lock, &folder.join(WRITES)) {
+            Ok(Some(one)) => killed.push(one),
+            Ok(None) => drop(fs::remove_dir_all(&folder)),
+            Err(error) => report::note(&format!(
+                "footbridge: an earlier run was killed, and what its command could write cannot be read: {}: {error}; the next \
+                 run tries again",
+                folder.join(WRITES).display()
+            )),
         }
     }
     killed
@@ -216,6 +226,24 @@ mod tests {
         let path = other.shown();
         drop(other);
         assert!(!path.exists() && living.shown().exists());
+    }
+
+    #[test]
+    fn what_a_killed_run_noted_stays_until_it_is_told() {
+        let runtime = tempfile::tempdir().unwrap();
+        let killed = RunFolder::create(runtime.path(), TOOLS).unwrap();
+        killed.note_writes(&[]).unwrap();
+        let path = killed.path().to_owned();
+        // As if it had been killed: it removes nothing, and its lock is another file's.
+        std::mem::forget(killed);
+        fs::remove_file(path.join("lock")).unwrap();
+        let unheard = RunFolder::create(runtime.path(), TOOLS).unwrap();
+        drop(unheard);
+        let mut heard = RunFolder::create(runtime.path(), TOOLS).unwrap();
+        let told = heard.take_killed();
+        assert!(told.len() == 1 && path.exists());
+        told.into_iter().for_each(|run| run.say_what_it_left(Vec::new()));
+        assert!(!path.exists() && RunFolder::create(runtime.path(), TOOLS).unwrap().take_killed().is_empty());
     }
 
     #[test]

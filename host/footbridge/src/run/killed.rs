@@ -11,6 +11,7 @@ use std::{
     time::SystemTime,
 };
 
+use footbridge_audit::lock_file::LockFile;
 use footbridge_processes::sandbox::{files::FilePlan, held_folder::HeldFolder};
 
 use super::{
@@ -19,27 +20,39 @@ use super::{
 };
 use crate::report;
 
-/// What it kept of itself in its folder.
+/// What it kept of itself in its folder, which stays until that is told: whoever tells it may be killed, too.
 #[derive(Debug)]
 pub(super) struct KilledRun {
+    folder: PathBuf,
+    _lock: LockFile,
     writes: Vec<PathBuf>,
     since: SystemTime,
 }
 
 impl KilledRun {
-    /// Reads the file in which it noted where its command can write, right before that started.
-    pub(super) fn read(file: &Path) -> io::Result<Self> {
-        let since = file.metadata()?.modified()?;
-        let noted = fs::read(file)?;
+    /// Reads the file in its folder in which it noted where its command can write, right before that started; nothing where
+    /// there is none.
+    pub(super) fn read(folder: PathBuf, lock: LockFile, file: &Path) -> io::Result<Option<Self>> {
+        let found = fs::read(file).and_then(|noted| Ok((noted, file.metadata()?.modified()?)));
+        let (noted, since) = match found {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
         let names = noted.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-        Ok(Self { writes: names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect(), since })
+        let writes = names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect();
+        Ok(Some(Self { folder, _lock: lock, writes, since }))
     }
 
-    /// Looks at it now.
-    pub(super) fn say_what_it_left(&self, homes: Vec<PathBuf>) {
-        if self.writes.is_empty() {
-            return;
+    /// Looks at it now, and removes its folder.
+    pub(super) fn say_what_it_left(self, homes: Vec<PathBuf>) {
+        if !self.writes.is_empty() {
+            self.look(homes);
         }
+        // What cannot be removed now is told by the next run once more.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+
+    fn look(&self, homes: Vec<PathBuf>) {
         report::note(&format!(
             "footbridge: an earlier run was killed before it could look for what its command left that others run or obey, \
              in {}: that is looked at now; look at \"git status\" with core.fsmonitor=false, too, before you use git there",

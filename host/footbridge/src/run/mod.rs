@@ -156,8 +156,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
     let mut files = GuestFiles::of(&run, folders)?;
-    let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
-    folder.killed().iter().for_each(|killed| killed.say_what_it_left(files.homes()));
+    let mut folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
+    folder.take_killed().into_iter().for_each(|killed| killed.say_what_it_left(files.homes()));
     let listener = bind(&choice, &folder)?;
     let endpoint = listener.endpoint()?;
     tell_agent(&mut run, &endpoint)?;

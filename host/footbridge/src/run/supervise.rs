@@ -1,9 +1,13 @@
 //! The command while it runs: it is started, gets the signals that this process gets, and has its end waited for.
 
-use std::{io::PipeReader, time::Duration};
+use std::{io::PipeReader, ops::ControlFlow, time::Duration};
 
 use nix::sys::signal::Signal;
-use tokio::{io::AsyncReadExt as _, net::unix::pipe::Receiver, time::Instant};
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe::Receiver,
+    time::{Instant, timeout},
+};
 
 use super::{HARNESS_FAILED, ask::Person, delivery::SignalDelivery, patience::Patience};
 use footbridge_processes::{
@@ -50,7 +54,12 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
             spawned = &mut spawning => break spawned,
             // The first is for the command, which may run already; a second is for a start that hangs.
             signal = signals.next() => if early.replace(signal).is_some() {
-                return Ok(128 + signal as i32);
+                let started = async {
+                    if let Ok(mut kept) = spawning.await {
+                        kept.kill(KILLED).await;
+                    }
+                };
+                return Ok(cut_short(started, signal, &mut signals).await);
             },
         }
     };
@@ -65,7 +74,13 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
     let terminal = kept.terminal.take();
     let ended = async {
         if let Some(ready) = ready {
-            early = wait_for_init(ready, &mut signals, early).await?;
+            early = match wait_for_init(ready, &mut signals, early).await? {
+                ControlFlow::Continue(early) => early,
+                ControlFlow::Break(signal) => {
+                    let killed = async { while kept.kill(KILLED).await.is_none() {} };
+                    return Ok(cut_short(killed, signal, &mut signals).await);
+                }
+            };
         }
         wait(&mut kept, &mut signals, early, delivery).await
     };
@@ -98,21 +113,34 @@ async fn with_its_output(status: i32, carriers: Carriers, signals: &mut Signals)
     }
 }
 
+/// Ends a start by its second signal, and waits until nothing is left of what was started, unless a third one comes.
+async fn cut_short(ends: impl Future<Output = ()>, signal: Signal, signals: &mut Signals) -> i32 {
+    crate::report::note("footbridge: interrupted twice before the command had started: the start is given up");
+    tokio::select! {
+        _it_may_hang = timeout(KILLED, ends) => {}
+        _ = signals.next() => {}
+    }
+    128 + signal as i32
+}
+
 /// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one
 /// ends it all.
 async fn wait_for_init(
     ready: PipeReader,
     signals: &mut Signals,
     mut early: Option<Signal>,
-) -> anyhow::Result<Option<Signal>> {
+) -> anyhow::Result<ControlFlow<Signal, Option<Signal>>> {
     let mut ready = Receiver::from_owned_fd(ready.into())?;
     let mut said = [0; 64];
     let mut heard = std::pin::pin!(ready.read(&mut said));
     loop {
         tokio::select! {
-            count = &mut heard => return if count? > 0 { Ok(early) } else { Err(BwrapError::NotStarted.into()) },
+            count = &mut heard => return match count? {
+                0 => Err(BwrapError::NotStarted.into()),
+                _ => Ok(ControlFlow::Continue(early)),
+            },
             signal = signals.next() => if early.replace(signal).is_some() {
-                anyhow::bail!("interrupted twice before the sandbox was there");
+                return Ok(ControlFlow::Break(signal));
             },
         }
     }

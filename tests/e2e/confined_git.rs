@@ -172,3 +172,106 @@ fn in_a_linked_work_tree_it_is_said_how_git_can_commit() {
         assert!(ran.stdout == "committed\nno\nno\n" && !ran.stderr.contains("--write"), "{ran:?}");
     }
 }
+
+/// Where a link may be that git outside would delete, write or read by, and what git does that.
+const LINKS: &str = "mkdir -p .git/logs/refs/heads .git/info; rm -f .git/logs/HEAD; \
+    ln -s ~/precious .git/worktrees; ln -s ~/.bashrc .git/logs/HEAD; ln -s ~/.bashrc .git/logs/refs/heads/evil; \
+    ln -s config .git/COMMIT_EDITMSG 2>/dev/null || ln -sf config .git/COMMIT_EDITMSG; \
+    rm -rf .git/rr-cache; ln -s ~/precious .git/rr-cache; ln -s ~/precious .git/objects/ab; \
+    git init -q deep/er; ln -s ~/precious deep/er/.git/worktrees; \
+    mkdir -p .git/modules/sub/logs .git/modules/sub/objects; touch .git/modules/sub/HEAD; \
+    ln -s ~/.bashrc .git/modules/sub/logs/HEAD; echo left";
+
+/// With something of the owner at home that links could lead to, and a link of theirs in the folder of git.
+fn with_links(name: &str) -> Vec<Host> {
+    let hosts = repositories(name);
+    for host in &hosts {
+        owned(&home(host).join("precious/tree"), None);
+        owned(&home(host).join("precious/tree/file"), Some("mine\n"));
+        git(host, &["config", "gc.worktreePruneExpire", "now"]);
+        git(host, &["config", "gc.auto", "0"]);
+    }
+    hosts
+}
+
+/// What git does outside leaves all at home as it was.
+fn git_outside_touches_nothing(host: &Host) {
+    let settings = fs::read_to_string(host.work().join(".git/config")).unwrap();
+    owned(&host.work().join("f"), Some("two\n"));
+    git(host, &["commit", "-qam", "[core] fsmonitor = evil"]);
+    git(host, &["checkout", "-qb", "evil"]);
+    git(host, &["commit", "-q", "--allow-empty", "-m", "three"]);
+    git(host, &["gc", "-q", "--prune=now"]);
+    git(host, &["worktree", "prune"]);
+    git(host, &["-C", "deep/er", "worktree", "prune", "--expire", "now"]);
+    assert_eq!(fs::read_to_string(host.work().join(".git/config")).unwrap(), settings);
+    assert_eq!(fs::read_to_string(home(host).join(".bashrc")).unwrap(), "mine\n");
+    let precious: Vec<_> = fs::read_dir(home(host).join("precious")).unwrap().map(|entry| entry.unwrap()).collect();
+    assert!(precious.len() == 1 && precious[0].path().join("file").exists(), "{precious:?}");
+}
+
+#[test]
+fn git_outside_deletes_and_writes_nothing_by_links_that_a_command_left() {
+    for host in with_links("git_outside_deletes_and_writes_nothing_by_links_that_a_command_left") {
+        let ran = host.runs_script(LINKS);
+        let says = [
+            "precious that a command left as ",
+            "/.git/worktrees: ",
+            "/.git/logs/HEAD: ",
+            "/.git/COMMIT_EDITMSG: ",
+            "/.git/rr-cache: ",
+            "/deep/er/.git/worktrees: ",
+            "/.git/modules/sub/logs/HEAD: ",
+            "it is set aside as ",
+            "/.git/worktrees.set-aside-",
+        ];
+        assert!(ran.stdout == "left\n" && says.iter().all(|text| ran.stderr.contains(text)), "{ran:?}");
+        assert_eq!(set_aside(&host.work().join(".git")).len(), 7);
+        git_outside_touches_nothing(&host);
+        // They are no news to the next run.
+        let again = host.runs_script("echo ran");
+        assert!(again.stdout == "ran\n" && !again.stderr.contains("set-aside"), "{again:?}");
+    }
+}
+
+#[test]
+fn after_a_run_that_was_killed_the_links_that_it_left_are_set_aside_before_the_next_one() {
+    for host in with_links("after_a_run_that_was_killed_the_links_that_it_left_are_set_aside_before_the_next_one") {
+        let mut running = host.starts_script(&format!("{LINKS}; sleep 600"));
+        running.stdout.shows("left\n");
+        running.killed();
+        host.leaves_nothing_behind();
+        let next = host.runs_script("test -L .git/worktrees || echo gone");
+        let says = ["an earlier run was killed", "/.git/worktrees: ", "/.git/worktrees.set-aside-"];
+        assert!(next.stdout == "gone\n" && says.iter().all(|text| next.stderr.contains(text)), "{next:?}");
+        git_outside_touches_nothing(&host);
+    }
+}
+
+#[test]
+fn links_in_folders_of_git_that_were_there_before_and_those_of_git_stay() {
+    for host in with_links("links_in_folders_of_git_that_were_there_before_and_those_of_git_stay") {
+        let link = |to: &str, at: &str| {
+            let at = host.work().join(at);
+            std::os::unix::fs::symlink(to, &at).unwrap();
+            if nix::unistd::geteuid().is_root() {
+                std::os::unix::fs::lchown(&at, Some(footbridge_tests::NOBODY), Some(footbridge_tests::NOBODY)).unwrap();
+            }
+        };
+        fs::remove_dir_all(host.work().join(".git/hooks")).unwrap();
+        link("../hooks", ".git/hooks");
+        fs::rename(host.work().join(".git/objects"), host.path().join("objects")).unwrap();
+        link(host.path().join("objects").to_str().unwrap(), ".git/objects");
+        link("/nowhere", ".git/mine");
+        owned(&host.work().join("innocent"), None);
+        link("/nowhere", "innocent/main");
+        let script = "chown -h $(id -u) .git/mine; mv innocent .git/refs/tags/; rm .git/HEAD; \
+                      ln -s refs/heads/main .git/HEAD; git status -s >/dev/null; echo ran";
+        let ran = host.runs_script(script);
+        assert!(ran.stdout == "ran\n" && ran.stderr.contains("/.git/refs/tags/innocent/main: "), "{ran:?}");
+        for stays in [".git/hooks", ".git/objects", ".git/mine", ".git/HEAD"] {
+            assert!(host.work().join(stays).is_symlink() && !ran.stderr.contains(&format!("{stays}: ")), "{ran:?}");
+        }
+        assert_eq!(set_aside(&host.work().join(".git")).len(), 1);
+    }
+}

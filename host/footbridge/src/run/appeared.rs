@@ -20,7 +20,11 @@ use footbridge_processes::sandbox::{
     sockets::{self, FoundSockets},
 };
 
-use super::{git_files, moved::Moved, told::say_new};
+use super::{
+    git_files::{self, GitBefore},
+    moved::Moved,
+    told::say_new,
+};
 use crate::report;
 
 /// How long guarded folders are looked through for what was written.
@@ -37,8 +41,8 @@ pub(super) struct Ended<'a> {
     pub(super) is_bare: bool,
     /// What git took for repositories before, where nothing was done about them.
     pub(super) repositories: &'a Repositories,
-    /// Folders by which git remembers resolutions that were there before.
-    pub(super) resolutions: &'a BTreeSet<PathBuf>,
+    /// What there was of git before.
+    pub(super) git: &'a GitBefore,
     /// Sockets that were there before, if that is known.
     pub(super) found: Option<&'a FoundSockets>,
     /// What is the run's own.
@@ -75,7 +79,7 @@ struct Appeared {
 
 impl Ended<'_> {
     /// Tells of what could not be kept from the command: names that others run or obey outside, links that lead out of
-    /// where it writes, and sockets that other programs made meanwhile there. Sets aside what git must not read.
+    /// where it writes, and sockets that other programs made meanwhile there. Sets aside what git must not read or follow.
     pub(super) fn say_what_appeared(&self) {
         let moved = Moved::of(self.writes);
         moved.say_which();
@@ -98,8 +102,9 @@ impl Look<'_> {
         let Appeared { paths, is_cut } = self.names();
         let NewLinks { found, in_git, repositories, git_folders, is_whole } =
             NewLinks::look(&self.writes, self.ended.since, &self.ended.homes);
-        git_files::look_at_all(self.ended.writes, git_folders)
-            .say_at_the_end(&|git| self.ended.resolutions.contains(&self.moved.before(git)));
+        let git = git_files::look_at_all(self.ended.writes, git_folders);
+        git.say_at_the_end(&|git| self.ended.git.resolutions.contains(&self.moved.before(git)));
+        git.set_links_aside(self.ended.writes, self.ended.git, in_git);
         let repositories = self.repositories(repositories, &paths);
         let (instructions, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_instruction(path));
         say_new(&paths, "or written, and run or obeyed by other programs here", "look before you use them");
@@ -113,12 +118,10 @@ impl Look<'_> {
         }
         let links = "links that lead out of what it may write, or to what is above your home folder";
         say_new(&found, links, "look where to before you follow them");
-        let links = "links in git's own folders, where git makes none, and writes and removes what they lead to";
-        say_new(&in_git, links, "remove them before you use git there");
         if !is_whole {
             report::note(
                 "footbridge: not all could be looked through for new links, repositories and forged indexes: the folders that the \
-                 command may write are too large, or it closed some",
+                 command may write are too large, or it closed some; before you use git in one, look for links in its .git",
             );
         }
         say_new(

@@ -4,7 +4,6 @@
 //! command may write is run or obeyed outside: see `config::Writable`.
 
 use std::{
-    collections::BTreeSet,
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
@@ -27,7 +26,7 @@ use super::{
     container_files::{self, ContainerFilesError},
     exposed,
     folder::RunFolder,
-    git_files,
+    git_files::{self, GitBefore},
     guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
     moved::Moved,
@@ -55,8 +54,8 @@ pub(super) struct GuestFiles {
     found: FoundSockets,
     /// What the command may write, held from before it starts.
     held: Vec<HeldFolder>,
-    /// Folders by which git remembered resolutions there.
-    resolutions: BTreeSet<PathBuf>,
+    /// What there is of git there.
+    git: GitBefore,
     /// Whether nothing is done about them: a container has what is mounted as it is.
     is_bare: bool,
     /// What git took for repositories there.
@@ -180,7 +179,7 @@ impl GuestFiles {
             session: None,
             found: FoundSockets::default(),
             held: Vec::new(),
-            resolutions: BTreeSet::new(),
+            git: GitBefore::default(),
             is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
             since: SystemTime::now(),
@@ -214,7 +213,7 @@ impl GuestFiles {
         let missing = |path: &PathBuf, source| GuestFilesError::Missing { flag: "--write", path: path.clone(), source };
         let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
         self.held = held.collect::<Result<_, _>>()?;
-        self.resolutions = git_files::look_at_all(&self.held, Vec::new()).say_before();
+        self.git = git_files::look_at_all(&self.held, Vec::new()).say_before();
         Ok(())
     }
 
@@ -314,7 +313,7 @@ impl GuestFiles {
             plan,
             is_bare: self.is_bare,
             repositories: &self.repositories,
-            resolutions: &self.resolutions,
+            git: &self.git,
             found: Some(&self.found),
             session: self.session.as_deref(),
         };

@@ -1,5 +1,5 @@
-//! What is told of files by which git outside would write, delete or read what is none of its own: an earlier command of
-//! a sandbox, or the one that has just ended, left them.
+//! What is told of files and links by which git outside would write, delete or read what is none of its own: an earlier
+//! command of a sandbox, or the one that has just ended, left them.
 
 use std::{
     collections::BTreeSet,
@@ -8,6 +8,8 @@ use std::{
 
 use footbridge_processes::sandbox::{
     git_left::{ForgedFate, ForgedFile, GitLeft},
+    git_links::GitLinksBefore,
+    git_links_aside::{GitLink, GitLinkFate, GitLinksAfter, GitLinksLeft},
     guarded::{GitFolder, git_folders},
     held_folder::HeldFolder,
 };
@@ -16,12 +18,21 @@ use footbridge_proto::text::Escaped;
 use super::told::say_new;
 use crate::report;
 
-/// Files that are told of, a line each.
+/// Files and links that are told of, a line each.
 const NAMED: usize = 20;
 
 /// What was found.
 #[must_use]
 pub(super) struct GitFiles(GitLeft);
+
+/// What there is of git before a command starts.
+#[derive(Debug, Default)]
+pub(super) struct GitBefore {
+    /// Folders by which git remembers resolutions.
+    pub(super) resolutions: BTreeSet<PathBuf>,
+    /// Links in folders of git.
+    pub(super) links: GitLinksBefore,
+}
 
 /// Looks at the repositories that are found in these folders, and at what may be others in them.
 pub(super) fn look_at_all(held: &[HeldFolder], others: Vec<PathBuf>) -> GitFiles {
@@ -32,18 +43,25 @@ pub(super) fn look_at_all(held: &[HeldFolder], others: Vec<PathBuf>) -> GitFiles
 }
 
 impl GitFiles {
-    /// Tells of what there was before the command starts, and gives the folders by which git remembers resolutions.
-    pub(super) fn say_before(self) -> BTreeSet<PathBuf> {
+    /// Tells of what there was before the command starts, and gives what is compared at its end.
+    pub(super) fn say_before(self) -> GitBefore {
         self.say_forged();
-        self.0.resolutions
+        GitBefore { links: GitLinksBefore::of(&self.0.repositories), resolutions: self.0.resolutions }
     }
 
     /// Tells of what there is at its end.
-    pub(super) fn say_at_the_end(self, was_there: &dyn Fn(&Path) -> bool) {
+    pub(super) fn say_at_the_end(&self, was_there: &dyn Fn(&Path) -> bool) {
         self.say_forged();
-        let new: Vec<PathBuf> = self.0.resolutions.into_iter().filter(|git| !was_there(git)).collect();
+        // A new link is set aside.
+        let is_new = |git: &&PathBuf| !was_there(git) && !git.is_symlink();
+        let new: Vec<PathBuf> = self.0.resolutions.iter().filter(is_new).cloned().collect();
         let what = "by which git outside remembers how conflicts were resolved, and does so again (rerere)";
         say_new(&new, what, "remove them if you do not want that");
+    }
+
+    /// Sets aside the links in folders of git that changed or are new, and tells of it.
+    pub(super) fn set_links_aside(&self, held: &[HeldFolder], before: &GitBefore, changed: Vec<PathBuf>) {
+        say_links(GitLinksAfter { held, found: &self.0, before: &before.links }.set_aside(changed));
     }
 
     fn say_forged(&self) {
@@ -77,6 +95,54 @@ fn said_of(ForgedFile { path, why, fate }: &ForgedFile) -> String {
         ForgedFate::Stays(error) => {
             let error = error.as_ref().map(|error| format!(" (it cannot be set aside: {error})")).unwrap_or_default();
             format!("do not let git read {shown}: {why}{error}; move it away before you use git there, then {next}")
+        }
+    }
+}
+
+/// Tells of new links in folders of git.
+fn say_links(GitLinksLeft { links, more, is_cut }: GitLinksLeft) {
+    let is_of_git = |link: &GitLink| !matches!(link.fate, GitLinkFate::Stays(None));
+    let (links, others): (Vec<_>, Vec<_>) = links.into_iter().partition(is_of_git);
+    // What is where it was comes first.
+    let (aside, stay): (Vec<_>, Vec<_>) =
+        links.into_iter().partition(|link| matches!(link.fate, GitLinkFate::SetAside(_)));
+    for link in stay.iter().take(NAMED).chain(aside.iter().take(NAMED)) {
+        report::note(&format!("footbridge: {}", said_of_link(link)));
+    }
+    let more = more + aside.len().saturating_sub(NAMED);
+    if more > 0 {
+        report::note(&format!(
+            "footbridge: {more} more such links are set aside, as *.set-aside-* at the top of the folders of git that they were in"
+        ));
+    }
+    if is_cut || stay.len() > NAMED {
+        report::note(
+            "footbridge: WARNING: not all links that a command left in folders of git could be set aside, and git outside \
+             would write, delete or read what they lead to: look for them with \"find . -path '*.git/*' -type l\", and remove \
+             what you do not know, before you use git there",
+        );
+    }
+    let others: Vec<PathBuf> = others.into_iter().map(|link| link.path).collect();
+    let what =
+        "links in what looks like a folder of git, where git makes none, and writes and removes what they lead to";
+    say_new(&others, what, "remove them before you use git there");
+}
+
+fn said_of_link(GitLink { path, to, fate }: &GitLink) -> String {
+    let (path, to) = (path.to_string_lossy(), to.to_string_lossy());
+    let (path, to) = (Escaped(&path), Escaped(&to));
+    let why = "git itself makes no such link, and would write, delete or read what it leads to";
+    match fate {
+        GitLinkFate::SetAside(now) => format!(
+            "do not trust the link to {to} that a command left as {path}: {why}; it is set aside as {}; put it back only if \
+             you know what made it",
+            Escaped(&now.to_string_lossy())
+        ),
+        GitLinkFate::Stays(error) => {
+            let error = error.as_ref().map(|error| format!(" (it cannot be set aside: {error})")).unwrap_or_default();
+            format!(
+                "do not let git find the link that a command left as {path}: {why}{error}; remove it before you use git there"
+            )
         }
     }
 }

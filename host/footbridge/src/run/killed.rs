@@ -3,7 +3,6 @@
 //! What was there before is not known any more, so all is told that was written since the command started.
 
 use std::{
-    collections::BTreeSet,
     ffi::OsStr,
     fs, io,
     os::unix::ffi::OsStrExt as _,
@@ -16,6 +15,7 @@ use footbridge_processes::sandbox::{files::FilePlan, held_folder::HeldFolder};
 
 use super::{
     appeared::{Ended, Repositories},
+    git_files::GitBefore,
     told::names_of,
 };
 use crate::report;
@@ -71,7 +71,7 @@ impl KilledRun {
             plan: &FilePlan::default(),
             is_bare: true,
             repositories: &Repositories::default(),
-            resolutions: &BTreeSet::new(),
+            git: &GitBefore::default(),
             found: None,
             session: None,
         };

@@ -59,6 +59,8 @@ pub struct GitLeft {
     pub forged: Vec<ForgedFile>,
     /// Folders by whose being there git remembers resolutions of conflicts, and repeats them.
     pub resolutions: BTreeSet<PathBuf>,
+    /// What git takes for repositories by itself.
+    pub repositories: BTreeSet<PathBuf>,
     /// Whether all of them could be looked at.
     pub is_whole: bool,
 }
@@ -82,6 +84,9 @@ impl GitLeft {
             if seen.len() > MAX_FOLDERS || Instant::now() > until {
                 left.is_whole = false;
                 break;
+            }
+            if git.is_repository {
+                left.repositories.insert(git.folder.clone());
             }
             match held.folder_below(&below) {
                 Ok(at) => left.look_in(&Opened { at, git: &git, until }),

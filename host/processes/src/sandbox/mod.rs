@@ -11,6 +11,8 @@ mod environment;
 pub mod files;
 mod git_index;
 pub mod git_left;
+pub mod git_links;
+pub mod git_links_aside;
 mod git_names;
 mod git_rerere;
 mod git_settings;

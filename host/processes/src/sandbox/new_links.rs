@@ -1,6 +1,6 @@
 //! Links that a command left in the folders that it may write and that lead out of them: whoever follows one later, by
-//! hand or as a path that is given to a program, is elsewhere. And all that it left in folders of git: git itself makes none
-//! there, and reads, writes and removes by them, what a link leads to later or what is below it among it.
+//! hand or as a path that is given to a program, is elsewhere. And all that it left in folders of git, whose links are
+//! looked at there (`git_links_aside`).
 //!
 //! When a link was made the kernel says (its change time, which no program can set). The folder that it was made in changed
 //! then, too: of others only what may be below them is looked at. Looking at all takes time, so there is a limit.
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::statfs::{EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, access};
 
+use super::git_links::{git_of, is_gits_own};
 use super::places::GUARDED_IN_GIT;
 
 /// How long is looked at most.
@@ -61,9 +62,15 @@ impl NewLinks {
             gits: HashSet::new(),
             all: Self { is_whole: true, ..Self::default() },
         };
+        // The last is the first that is looked at: whatever else a command left, there is time for git's folders.
         let mut ahead = folders.to_vec();
+        let is_folder = |git: &PathBuf| git.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        ahead.extend(folders.iter().map(|folder| folder.join(GIT)).filter(is_folder));
+        let mut looked = HashSet::new();
         while let Some(folder) = ahead.pop() {
-            search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
+            if !folder.ends_with(GIT) || looked.insert(folder.clone()) {
+                search.look_in(&folder, &mut ahead, |link| leads_out(link, folders, homes));
+            }
         }
         let mut all = search.all;
         for found in [&mut all.found, &mut all.in_git, &mut all.repositories, &mut all.git_folders] {
@@ -137,12 +144,12 @@ impl Search {
             }
             Ok(entries) => entries,
         };
-        let mut links = Vec::new();
+        let (mut links, first) = (Vec::new(), ahead.len());
         for entry in entries.flatten() {
             if Instant::now() > self.until {
                 ahead.clear();
                 self.all.is_whole = false;
-                return;
+                break;
             }
             if entry.file_name() == HEAD {
                 self.found_git(folder);
@@ -155,7 +162,11 @@ impl Search {
                 links.extend(Some(entry.path()).filter(|_| is_new));
             }
         }
-        if folder.ancestors().any(|above| above.ends_with(GIT) || self.gits.contains(above)) {
+        if let Some(git) = ahead.iter().skip(first).position(|inner| inner.ends_with(GIT)) {
+            ahead[first..].rotate_left(git + 1);
+        }
+        let is_in = |git: &Path| self.gits.contains(git) && is_gits_own(folder, git);
+        if !links.is_empty() && (git_of(folder).is_some() || folder.ancestors().any(is_in)) {
             self.all.in_git.extend(links);
         } else {
             self.all.found.extend(links.into_iter().filter(|link| leads_out(link)));
@@ -220,6 +231,10 @@ mod tests {
         fs::create_dir_all(at("work/.git/worktrees")).unwrap();
         fs::create_dir_all(at("work/bare/objects")).unwrap();
         fs::create_dir_all(at("work/other/in")).unwrap();
+        for tree in ["work/.git/tool/tree", "work/.git/refs/tree", "work/bare/tree"] {
+            fs::create_dir_all(at(tree)).unwrap();
+            fs::write(at(tree).join(".git"), "").unwrap();
+        }
         for name in ["work/bare/HEAD", "work/other/HEAD"] {
             fs::write(at(name), "").unwrap();
         }
@@ -235,17 +250,23 @@ mod tests {
             ("work/.git/worktrees/later", "../../gone"),
             ("work/bare/worktrees", "/"),
             ("work/other/in/bin", "../HEAD"),
+            ("work/.git/tool/tree/out", "/"),
+            ("work/.git/refs/tree/out", "/"),
+            ("work/bare/tree/out", "/"),
         ] {
             symlink(to, at(link)).unwrap();
         }
         let (folders, homes) = ([at("work")], [at("home")]);
         let found = NewLinks::look(&folders, SystemTime::now() - Duration::from_secs(60), &homes);
         let found = NewLinks { repositories: Vec::new(), ..found };
-        let all = ["work/above", "work/deep/er/out", "work/later", "work/unknown"].map(at).to_vec();
-        let in_git = ["work/.git/COMMIT_EDITMSG", "work/.git/logs", "work/.git/worktrees/later", "work/bare/worktrees"];
+        let out = ["above", "bare/tree/out", "deep/er/out", "later", "unknown"];
+        let all = [".git/tool/tree/out"].iter().chain(&out).map(|name| at("work").join(name)).collect();
+        let in_git =
+            ["COMMIT_EDITMSG", "logs", "refs/tree/out", "worktrees/later"].map(|name| at("work/.git").join(name));
+        let in_git = in_git.into_iter().chain([at("work/bare/worktrees")]).collect();
         let git_folders = ["work/bare", "work/other"].map(at).to_vec();
         let none = NewLinks { git_folders, is_whole: true, ..NewLinks::default() };
-        assert_eq!(found, NewLinks { found: all, in_git: in_git.map(at).to_vec(), ..none.clone() });
+        assert_eq!(found, NewLinks { found: all, in_git, ..none.clone() });
         let later = SystemTime::now() + Duration::from_secs(60);
         assert_eq!(NewLinks::look(&folders, later, &homes), none);
     }

@@ -1,5 +1,6 @@
 //! The head of an answer: what of it crosses.
 
+use footbridge_calls::service::{BegunAnswer, OpenExchange};
 use footbridge_core::redact::Redactor;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
 
@@ -22,13 +23,22 @@ pub struct ServiceAnswer {
     pub body: ServiceBody,
 }
 
+impl BegunAnswer for ServiceAnswer {
+    fn recorded_by(&mut self, exchange: OpenExchange) {
+        match &mut self.body {
+            ServiceBody::Passes(body) => body.recorded_by(exchange),
+            ServiceBody::WebSocket(websocket) => websocket.recorded_by(exchange),
+        }
+    }
+}
+
 /// What comes behind the head of an answer.
 #[derive(Debug)]
 pub enum ServiceBody {
     /// Its body.
     Passes(Box<AnswerBody>),
     /// Messages both ways: it became a WebSocket.
-    WebSocket(WebSocket),
+    WebSocket(Box<WebSocket>),
 }
 
 /// What of the headers of an answer crosses.

@@ -145,7 +145,8 @@ pub enum BrokenAnswer {
 #[derive(Debug)]
 struct Open {
     exchange: OpenExchange,
-    behind: Behind,
+    /// None until it is handed on.
+    behind: Option<Behind>,
 }
 
 /// What is known when the head of an answer is there.
@@ -210,10 +211,28 @@ impl AnswerBody {
         !self.passing.upload.is_whole()
     }
 
+    pub(crate) fn recorded_by(&mut self, exchange: OpenExchange) {
+        self.open = Some(Open { exchange, behind: None });
+    }
+
+    /// The record of it, while it is open.
+    #[must_use]
+    pub fn record(&self) -> Option<&str> {
+        self.open.as_ref().map(|open| open.exchange.record())
+    }
+
+    /// How long nothing of it may pass.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        self.silence
+    }
+
     /// Has its outcome recorded when it ends, and the body of its request has.
     #[must_use]
-    pub fn recorded_by(mut self, exchange: OpenExchange, behind: Behind) -> Self {
-        self.open = Some(Open { exchange, behind });
+    pub fn handed_on(mut self, behind: Behind) -> Self {
+        if let Some(open) = &mut self.open {
+            open.behind = Some(behind);
+        }
         let has_none = matches!(self.passing.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         if self.body.is_end_stream() || self.body.size_hint().exact() == Some(0) || has_none {
             self.ended();
@@ -377,7 +396,16 @@ impl AnswerBody {
         self.passing.is_whole |= is_whole;
         let (passed, model_use) = (self.passing.record(), self.passing.model_use());
         let answered = Answered { exchange, outcome, detail, passed, model_use, upload, shared: self.shared.take() };
-        if is_whole { answered.end(behind, self.silence, self.until) } else { answered.record() }
+        match behind.filter(|_| is_whole) {
+            Some(behind) => answered.end(behind, self.silence, self.until),
+            None => answered.record(),
+        }
+    }
+
+    /// Ends it since its client reads nothing.
+    pub fn is_not_read(&mut self) {
+        let why = format!("its client read nothing of it for {:?} (services.silence_time)", self.silence);
+        self.close("unknown", Some(why));
     }
 }
 
@@ -385,10 +413,10 @@ impl Drop for AnswerBody {
     fn drop(&mut self) {
         let Some(open) = &self.open else { return };
         // A session that is over cuts the connection of its client.
-        let why = if open.behind.cancel.is_cancelled() {
-            "its session, or the harness, ended"
-        } else {
-            "its client left before the end of the answer"
+        let why = match &open.behind {
+            Some(behind) if behind.cancel.is_cancelled() => "its session, or the harness, ended",
+            Some(_) => "its client left before the end of the answer",
+            None => "its client left before it had the answer",
         };
         self.close("unknown", Some(why.to_owned()));
     }

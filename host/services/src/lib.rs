@@ -53,7 +53,7 @@ pub use footbridge_core::service::TUNNELS;
 pub use no_connection::NoConnection;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};
-pub use request::{Parcel, authorized_by, credentials};
+pub use request::{Parcel, authorized_by, credentials, may_hold_key};
 pub use services::{HostCheck, Services};
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, NoCredential, ServiceOrigin, ServiceSpec, authorities};

@@ -210,6 +210,12 @@ static KEYS: [HeaderName; 4] = [
     HeaderName::from_static("private-token"),
 ];
 
+/// Whether clients put a key into a header of this name. What is of a proxy is so to one alone.
+#[must_use]
+pub fn may_hold_key(name: &HeaderName, of_proxy: bool) -> bool {
+    name == header::AUTHORIZATION || KEYS.contains(name) || of_proxy && name == header::PROXY_AUTHORIZATION
+}
+
 /// The credentials that a head shows, in the order in which they are looked at: what may be the session's token.
 #[must_use]
 pub fn credentials(headers: &HeaderMap) -> Vec<Cow<'_, [u8]>> {

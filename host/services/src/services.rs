@@ -402,7 +402,11 @@ impl Service {
         let status = response.status();
         let mut headers = crossing(response.headers(), &self.spec, &begun.redactor);
         say_upgrade(&mut headers);
-        ServiceAnswer { status, headers, body: ServiceBody::WebSocket(WebSocket::new(connection, begun, limits)) }
+        ServiceAnswer {
+            status,
+            headers,
+            body: ServiceBody::WebSocket(Box::new(WebSocket::new(connection, begun, limits))),
+        }
     }
 
     /// What became of a request that has no answer.

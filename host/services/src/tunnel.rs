@@ -9,7 +9,7 @@ use footbridge_calls::{
     cause::Cause,
     provider::{NotSent, Outcome, Outgoing, Unanswered},
     request::OutgoingRequest,
-    service::{Forward, HeldRequest, OpenExchange, ShownBody},
+    service::{BegunAnswer, Forward, HeldRequest, OpenExchange, ShownBody},
 };
 use footbridge_core::{
     budget::Share,
@@ -39,7 +39,16 @@ pub struct Tunnels(pub Services);
 
 /// A tunnel to a host, that nothing went through yet.
 #[derive(Debug)]
-pub struct Tunnel(Carried<OriginStream>);
+pub struct Tunnel {
+    carried: Carried<OriginStream>,
+    exchange: Option<OpenExchange>,
+}
+
+impl BegunAnswer for Tunnel {
+    fn recorded_by(&mut self, exchange: OpenExchange) {
+        self.exchange = Some(exchange);
+    }
+}
 
 impl Forward for Tunnels {
     type Parcel = ();
@@ -73,7 +82,7 @@ impl Forward for Tunnels {
             // Until there is a tunnel nothing of its guest's has left.
             let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;
             let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
-            tunnel.map(|carried| Tunnel(Carried { spending, ..carried })).map_err(|why| {
+            tunnel.map(|carried| Tunnel { carried: Carried { spending, ..carried }, exchange: None }).map_err(|why| {
                 tracing::warn!(%authority, %why, "no tunnel");
                 Outcome::NotSent(NotSent::Unavailable(format!(
                     "\"{authority}\" cannot be reached: {why}. Nothing was sent"
@@ -102,10 +111,11 @@ async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Car
 
 impl Tunnel {
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub async fn carry<C>(self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
+    pub async fn carry<C>(self, client: C, over: impl Future<Output = ()>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
-        self.0.carry(client, exchange, over).await;
+        let Some(exchange) = self.exchange else { return };
+        self.carried.carry(client, exchange, over).await;
     }
 }

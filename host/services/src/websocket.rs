@@ -66,6 +66,7 @@ pub struct WebSocket {
     connection: OnUpgrade,
     begun: Begun,
     limits: ServiceLimits,
+    exchange: Option<OpenExchange>,
 }
 
 impl fmt::Debug for WebSocket {
@@ -76,14 +77,19 @@ impl fmt::Debug for WebSocket {
 
 impl WebSocket {
     pub(crate) fn new(connection: OnUpgrade, begun: Begun, limits: &ServiceLimits) -> Self {
-        Self { connection, begun, limits: limits.clone() }
+        Self { connection, begun, limits: limits.clone(), exchange: None }
+    }
+
+    pub(crate) fn recorded_by(&mut self, exchange: OpenExchange) {
+        self.exchange = Some(exchange);
     }
 
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub async fn carry<C>(self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
+    pub async fn carry<C>(self, client: C, over: impl Future<Output = ()>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
+        let Some(exchange) = self.exchange else { return };
         let Begun { redactor, first_byte_ms, until, spending, .. } = self.begun;
         let status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
         let connection = match self.connection.await {

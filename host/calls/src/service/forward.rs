@@ -27,7 +27,7 @@ pub trait Forward: Send + Sync {
     /// Headers and body of a request.
     type Parcel: Send;
     /// The head of an answer, and where its body comes from.
-    type Answer: Send;
+    type Answer: BegunAnswer;
 
     /// What the operator says of a service; none where there is none of this name.
     fn rules(&self, service: &str) -> Option<Arc<ServiceRules>>;
@@ -74,13 +74,10 @@ pub struct Waiter {
     pub watcher: Watcher,
 }
 
-/// An answer that has begun.
-#[derive(Debug)]
-pub struct Forwarded<A> {
-    /// Its head and body.
-    pub answer: A,
-    /// What has to be closed when it ends.
-    pub exchange: OpenExchange,
+/// An answer that has begun. What passed of it is known to it alone, also where nobody takes it.
+pub trait BegunAnswer: Send {
+    /// Has it close this when it ends, or is dropped.
+    fn recorded_by(&mut self, exchange: OpenExchange);
 }
 
 impl Stages {
@@ -95,7 +92,7 @@ impl Stages {
         whole: WholeRequest<F::Parcel>,
         carrier: &F,
         waiter: Waiter,
-    ) -> Result<Forwarded<F::Answer>, Failure> {
+    ) -> Result<F::Answer, Failure> {
         let WholeRequest { request, mut parcel } = whole;
         let Waiter { cancel, watcher } = waiter;
         let place = match principal.session().enter_service(request.is_tunnel()).await {
@@ -132,7 +129,10 @@ impl Stages {
             })
         };
         match sent {
-            Ok(answer) => Ok(Forwarded { answer, exchange: OpenExchange::new(receipt, self.audit.clone(), place) }),
+            Ok(mut answer) => {
+                answer.recorded_by(OpenExchange::new(receipt, self.audit.clone(), place));
+                Ok(answer)
+            }
             Err(unanswered) => Err(Box::pin(self.failed(Executed::without_answer(receipt, unanswered), place)).await),
         }
     }

@@ -16,6 +16,9 @@
 //! A client of HTTP/1.0 reads an answer to the end of its connection where that has no length. So that it takes none that broke
 //! off for whole, such a connection is reset, where it can be.
 //!
+//! An answer of a service may be unread for as long as its service may be silent: who reads slowly, or stops to ask somebody,
+//! loses nothing.
+//!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
 //! events each event is an answer of its own, and between them the stream may be as quiet as its call is.
@@ -27,7 +30,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -64,12 +67,34 @@ struct Shared {
     aborts: AtomicBool,
     /// How many answers have begun within streams; only whether it changes counts.
     answers: AtomicU32,
+    /// How long its answer may be unread, milliseconds; 0 where the limits of the connection say that.
+    unread_ms: AtomicU64,
+    /// Whether it ended since nothing of its answer was read for so long.
+    is_unread: AtomicBool,
 }
 
 impl Phase {
     /// A head is complete; its handler works.
     pub(crate) fn busy(&self) {
+        self.0.unread_ms.store(0, Ordering::Relaxed);
         self.set(BUSY);
+    }
+
+    /// The answer may be unread for so long, all of it or any part.
+    pub(crate) fn may_be_unread_for(&self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.0.unread_ms.store(ms.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether the connection ended since nothing was read for too long.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.0.is_unread.load(Ordering::Relaxed)
+    }
+
+    /// How long an answer may be unread, where that is its own.
+    fn unread(&self) -> Option<Duration> {
+        let ms = self.0.unread_ms.load(Ordering::Relaxed);
+        (ms > 0).then(|| Duration::from_millis(ms))
     }
 
     /// The handler is done; once its answer is written the connection is idle, if it has not become a tunnel.
@@ -175,13 +200,15 @@ impl<S: Abort> Timed<S> {
         if answer != self.answer {
             (self.answer, self.through) = (answer, None);
         }
-        let through = *self.through.get_or_insert(now + self.answer_time);
-        let until = through.min(*self.stuck.get_or_insert(now) + self.write_time);
+        let own = self.phase.unread();
+        let through = *self.through.get_or_insert(now + own.unwrap_or(self.answer_time));
+        let until = through.min(*self.stuck.get_or_insert(now) + own.unwrap_or(self.write_time));
         let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if timer.deadline() != until {
             timer.as_mut().reset(until);
         }
         ready!(timer.as_mut().poll(cx));
+        self.phase.0.is_unread.store(true, Ordering::Relaxed);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, net::Ipv6Addr};
 
 use footbridge_calls::{request::repeated, service::ServiceRequest};
 use footbridge_core::service::RequestPath;
-use footbridge_services::TUNNELS;
+use footbridge_services::{TUNNELS, may_hold_key};
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 
 use super::RefusedHead;
@@ -76,12 +76,8 @@ impl<'a> ServiceHead<'a> {
         let is_in = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
         let has = |bytes: &[u8]| is_in(bytes) || bytes.contains(&b'%') && is_in(&decoded(bytes));
         let target = self.head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default();
-        let holds_credentials = |name: &HeaderName| match name.as_str() {
-            "authorization" | "x-api-key" | "api-key" | "x-goog-api-key" | "private-token" => true,
-            "proxy-authorization" => is_of_proxy(self.head),
-            _ => false,
-        };
-        let others = self.head.headers.iter().filter(|(name, _)| !holds_credentials(name));
+        let of_proxy = is_of_proxy(self.head);
+        let others = self.head.headers.iter().filter(|(name, _)| !may_hold_key(name, of_proxy));
         others.into_iter().any(|(_, value)| has(value.as_bytes())) || has(target.as_bytes())
     }
 

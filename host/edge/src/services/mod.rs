@@ -39,7 +39,7 @@ use footbridge_calls::{
     auth::Principal,
     call::Stages,
     cause::Cause,
-    service::{Forwarded, OpenExchange, Waiter, WholeRequest},
+    service::{Waiter, WholeRequest},
     session::Session,
     watcher::Watcher,
 };
@@ -148,7 +148,7 @@ impl ServiceFront<'_> {
             }
         };
         match forwarded {
-            Ok(forwarded) => self.answer(forwarded, told.shape, upgrade, behind),
+            Ok(answer) => self.answer(answer, told.shape, upgrade, behind),
             Err(failure) => {
                 let mut response = errors::failed(told, &failure);
                 let is_asked_for = !waits || upload.is_begun();
@@ -166,19 +166,12 @@ impl ServiceFront<'_> {
     }
 
     /// The answer, while it comes.
-    fn answer(
-        &self,
-        forwarded: Forwarded<ServiceAnswer>,
-        shape: ErrorShape,
-        upgrade: Upgrade,
-        behind: Behind,
-    ) -> Response<Pieces> {
-        let Forwarded { answer: ServiceAnswer { status, mut headers, body }, exchange } = forwarded;
-        let record = exchange.record().to_owned();
+    fn answer(&self, answer: ServiceAnswer, shape: ErrorShape, upgrade: Upgrade, behind: Behind) -> Response<Pieces> {
+        let ServiceAnswer { status, mut headers, body } = answer;
         let pieces = match body {
             ServiceBody::WebSocket(websocket) => {
                 upgrade.phase.becomes_tunnel();
-                self.tasks.spawn(carry(Far::WebSocket(websocket), exchange, upgrade, behind));
+                self.tasks.spawn(carry(Far::WebSocket(websocket), upgrade, behind));
                 Pieces::default()
             }
             ServiceBody::Passes(body) => {
@@ -187,12 +180,8 @@ impl ServiceFront<'_> {
                     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
                     upgrade.phase.goes_on();
                 }
-                let body = body.recorded_by(exchange, behind);
-                if body.is_over() {
-                    Pieces::default()
-                } else {
-                    response::live(Passing { body, shape, record, phase: upgrade.phase })
-                }
+                let passing = Passing::begin(*body, shape, upgrade.phase, behind);
+                if passing.body.is_over() { Pieces::default() } else { response::live(passing) }
             }
         };
         let mut response = Response::new(pieces);
@@ -217,11 +206,9 @@ impl ServiceFront<'_> {
         let whole = WholeRequest { request, parcel: () };
         let opening = async move { stages.forward(principal, whole, &tunnels, waiter).await };
         match DetachOnDrop::new(self.tasks, opening, || Err(Cause::HarnessFailed.into())).await {
-            Ok(opened) => {
+            Ok(tunnel) => {
                 upgrade.phase.becomes_tunnel();
-                let Forwarded { answer: tunnel, exchange } = opened;
-                let far = Far::Tunnel(tunnel);
-                self.tasks.spawn(carry(far, exchange, upgrade, behind));
+                self.tasks.spawn(carry(Far::Tunnel(Box::new(tunnel)), upgrade, behind));
                 Response::new(Pieces::default())
             }
             Err(failure) => errors::failed(told, &failure),
@@ -231,12 +218,12 @@ impl ServiceFront<'_> {
 
 /// What a connection is handed on to.
 enum Far {
-    Tunnel(Tunnel),
-    WebSocket(WebSocket),
+    Tunnel(Box<Tunnel>),
+    WebSocket(Box<WebSocket>),
 }
 
 /// Carries what passes over a connection to its end.
-async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, behind: Behind) {
+async fn carry(far: Far, upgrade: Upgrade, behind: Behind) {
     let Upgrade { connection, place: _place, shutdown, .. } = upgrade;
     let over = async {
         tokio::select! {
@@ -245,34 +232,39 @@ async fn carry(far: Far, exchange: OpenExchange, upgrade: Upgrade, behind: Behin
         }
     };
     match (connection.await, far) {
-        (Ok(client), Far::Tunnel(tunnel)) => tunnel.carry(TokioIo::new(client), exchange, over).await,
-        (Ok(client), Far::WebSocket(websocket)) => websocket.carry(TokioIo::new(client), exchange, over).await,
-        // Its client left before it was told; the exchange says so as it is dropped.
+        (Ok(client), Far::Tunnel(tunnel)) => tunnel.carry(TokioIo::new(client), over).await,
+        (Ok(client), Far::WebSocket(websocket)) => websocket.carry(TokioIo::new(client), over).await,
+        // Its client left before it was told; the record says so as what it waited for is dropped.
         (Err(error), _) => tracing::debug!(%error, "a connection that nobody waited for"),
     }
 }
 
 /// An answer that is to be handed on behind something else; no WebSocket, which cannot be opened any more then.
-fn begun(forwarded: Forwarded<ServiceAnswer>, telling: Telling) -> Option<Begun> {
-    let Forwarded { answer: ServiceAnswer { status, headers, body }, exchange } = forwarded;
+fn begun(answer: ServiceAnswer, telling: Telling) -> Option<Begun> {
+    let ServiceAnswer { status, headers, body } = answer;
     let Telling { shape, phase, behind } = telling;
-    let record = exchange.record().to_owned();
     match body {
-        ServiceBody::Passes(body) => {
-            let body = body.recorded_by(exchange, behind);
-            Some((status, headers, Box::new(Passing { body, shape, record, phase })))
-        }
+        ServiceBody::Passes(body) => Some((status, headers, Box::new(Passing::begin(*body, shape, phase, behind)))),
         ServiceBody::WebSocket(_) => None,
     }
 }
 
-/// A body that passes. Each part of it has the time of an answer to be read.
+/// A body that passes.
 struct Passing {
     body: AnswerBody,
     /// How its client is told of an error, and which record is of it.
     shape: ErrorShape,
     record: String,
     phase: Phase,
+}
+
+impl Passing {
+    /// Its client has as long to read it as its service has to write it.
+    fn begin(body: AnswerBody, shape: ErrorShape, phase: Phase, behind: Behind) -> Self {
+        let record = body.record().unwrap_or_default().to_owned();
+        phase.may_be_unread_for(body.silence());
+        Self { body: body.handed_on(behind), shape, record, phase }
+    }
 }
 
 impl Source for Passing {
@@ -293,6 +285,9 @@ impl Source for Passing {
 
 impl Drop for Passing {
     fn drop(&mut self) {
+        if self.phase.is_unread() {
+            self.body.is_not_read();
+        }
         self.phase.answered();
     }
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_calls::{cause::Failure, events::CallEvent, service::Forwarded};
+use footbridge_calls::{cause::Failure, events::CallEvent};
 use footbridge_services::{Behind, ErrorShape, ServiceAnswer};
 use http::{HeaderMap, StatusCode, header};
 use tokio::{
@@ -36,7 +36,7 @@ use crate::{
 const TOLD: usize = 64 * 1024;
 
 /// A request that is carried out.
-pub(super) type RunningRequest = DetachOnDrop<Result<Forwarded<ServiceAnswer>, Failure>>;
+pub(super) type RunningRequest = DetachOnDrop<Result<ServiceAnswer, Failure>>;
 
 /// Whether a client says that it takes events.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
@@ -85,7 +85,7 @@ pub(super) struct Waiting {
     phase: Phase,
     /// Until there is an answer, which has it then.
     behind: Option<Behind>,
-    begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
+    begin: fn(ServiceAnswer, Telling) -> Option<Begun>,
 }
 
 enum State {
@@ -152,7 +152,7 @@ impl Waiting {
         asked: &str,
         every: Duration,
         telling: Telling,
-        begin: fn(Forwarded<ServiceAnswer>, Telling) -> Option<Begun>,
+        begin: fn(ServiceAnswer, Telling) -> Option<Begun>,
     ) -> Self {
         let Telling { shape, phase, behind } = telling;
         let comment = format!(": waits for a person (approval {asked})\n\n").into();
@@ -172,8 +172,8 @@ impl Waiting {
     fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let State::Asking(request) = &mut self.state else { return Poll::Ready(None) };
         match Pin::new(request).poll(cx) {
-            Poll::Ready(Ok(forwarded)) => {
-                self.state = self.answered(forwarded);
+            Poll::Ready(Ok(answer)) => {
+                self.state = self.answered(answer);
                 Poll::Ready(None)
             }
             Poll::Ready(Err(failure)) => {
@@ -188,10 +188,10 @@ impl Waiting {
         }
     }
 
-    fn answered(&mut self, forwarded: Forwarded<ServiceAnswer>) -> State {
+    fn answered(&mut self, answer: ServiceAnswer) -> State {
         let Some(behind) = self.behind.take() else { return State::Over };
         let telling = Telling { shape: self.shape, phase: self.phase.clone(), behind };
-        let Some((status, headers, body)) = (self.begin)(forwarded, telling) else { return State::Over };
+        let Some((status, headers, body)) = (self.begin)(answer, telling) else { return State::Over };
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if status.is_success() && is_of(kind, "text/event-stream") {
             return State::Passing(body);

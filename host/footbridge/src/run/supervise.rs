@@ -47,29 +47,9 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
     let command = command.streams(stdin, stdout, stderr);
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen_if_not_ignored(&PASSED_ON)?;
-    let mut spawning = std::pin::pin!(command.spawn());
-    let mut early = None;
-    let spawned = loop {
-        tokio::select! {
-            spawned = &mut spawning => break spawned,
-            // The first is for the command, which may run already; a second is for a start that hangs.
-            signal = signals.next() => if early.replace(signal).is_some() {
-                let started = async {
-                    if let Ok(mut kept) = spawning.await {
-                        kept.kill(KILLED).await;
-                    }
-                };
-                return Ok(cut_short(started, signal, &mut signals).await);
-            },
-        }
-    };
-    let mut kept = match spawned {
-        Ok(kept) => kept,
-        Err(SpawnError::Refused(refusal)) => {
-            crate::report::error(&anyhow::Error::new(refusal.clone()));
-            return Ok(refusal.exit_code());
-        }
-        Err(error) => return Err(error.into()),
+    let (mut kept, mut early) = match started(command, &mut signals).await? {
+        ControlFlow::Continue(started) => started,
+        ControlFlow::Break(status) => return Ok(status),
     };
     let terminal = kept.terminal.take();
     let ended = async {
@@ -98,6 +78,37 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
         _ => ended.await,
     };
     Ok(with_its_output(status?, carriers, &mut signals).await)
+}
+
+/// Starts the command, and keeps a signal that comes meanwhile: it is for the command, which may run already. A second one
+/// is for a start that hangs. The status where there is no command to wait for.
+async fn started(
+    command: KeptCommand,
+    signals: &mut Signals,
+) -> anyhow::Result<ControlFlow<i32, (Kept, Option<Signal>)>> {
+    let mut spawning = std::pin::pin!(command.spawn());
+    let mut early = None;
+    let spawned = loop {
+        tokio::select! {
+            spawned = &mut spawning => break spawned,
+            signal = signals.next() => if early.replace(signal).is_some() {
+                let started = async {
+                    if let Ok(mut kept) = spawning.await {
+                        kept.kill(KILLED).await;
+                    }
+                };
+                return Ok(ControlFlow::Break(cut_short(started, signal, signals).await));
+            },
+        }
+    };
+    match spawned {
+        Ok(kept) => Ok(ControlFlow::Continue((kept, early))),
+        Err(SpawnError::Refused(refusal)) => {
+            crate::report::error(&anyhow::Error::new(refusal.clone()));
+            Ok(ControlFlow::Break(refusal.exit_code()))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The status of a run whose command ended with this one, once all that it wrote is where it goes. What is lost was said,

@@ -17,15 +17,23 @@ use crate::{
     cause::Cause,
     provider::{Outgoing, Unanswered},
     record::Audit,
-    service::{Forward, HeldRequest, ServiceRequest, Waiter, WholeRequest},
+    service::{BegunAnswer, Forward, HeldRequest, OpenExchange, ServiceRequest, Waiter, WholeRequest},
     watcher::Watcher,
 };
 
 struct Panics;
 
+/// Its answer, of which there is none.
+#[derive(Debug)]
+enum Never {}
+
+impl BegunAnswer for Never {
+    fn recorded_by(&mut self, _: OpenExchange) {}
+}
+
 impl Forward for Panics {
     type Parcel = ();
-    type Answer = ();
+    type Answer = Never;
 
     fn rules(&self, _: &str) -> Option<Arc<ServiceRules>> {
         Some(Arc::default())
@@ -35,7 +43,7 @@ impl Forward for Panics {
         Box::pin(async { Err(Cause::BodyBroken) })
     }
 
-    fn send<'a>(&'a self, _: Outgoing, (): (), _: &'a CancellationToken) -> BoxFuture<'a, Result<(), Unanswered>> {
+    fn send<'a>(&'a self, _: Outgoing, (): (), _: &'a CancellationToken) -> BoxFuture<'a, Result<Never, Unanswered>> {
         Box::pin(async { panic!("on purpose") })
     }
 }

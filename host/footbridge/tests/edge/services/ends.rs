@@ -1,6 +1,8 @@
 //! The end of the harness while requests run.
 
-use super::{Services, begun};
+use std::{io::Read as _, time::Duration};
+
+use super::{Services, begun, origin::FLOOD};
 use crate::{bridge::eventually, client::head};
 
 #[test]
@@ -29,4 +31,25 @@ fn whatever_runs_when_the_harness_ends_has_an_outcome() {
     }
     assert_eq!(of("session_ended").len(), 0, "{lines:?}");
     assert!(of("ended")[0].get("open").is_none_or(|open| open == 0), "{lines:?}");
+}
+
+#[test]
+fn a_client_may_pause_for_as_long_as_its_service_may() {
+    let limits = "[limits.edge]\nwrite_time = \"50ms\"\nanswer_time = \"100ms\"\n";
+    let patient = Services::start("open", &format!("[limits.services]\nsilence_time = \"1h\"\n{limits}"));
+    let mut client = patient.connect();
+    client.send(head("GET /s/tracker/flood HTTP/1.1", &[&patient.key()]));
+    // Nothing shows that it would have been cut by now; an hour is not over.
+    std::thread::sleep(Duration::from_secs(1));
+    let (mut came, mut bytes) = (0, vec![0; 1 << 16]);
+    while came < FLOOD {
+        let count = client.stream().read(&mut bytes).unwrap();
+        assert!(count > 0, "cut after {came} bytes");
+        came += count;
+    }
+    assert_eq!(patient.outcome().1["outcome"], "ok");
+    let brief = Services::start("open", limits);
+    let (_unread, _) = begun(&brief, "/flood");
+    let outcome = brief.outcome().1;
+    assert_eq!(outcome["detail"], "its client read nothing of it for 2s (services.silence_time)", "{outcome}");
 }

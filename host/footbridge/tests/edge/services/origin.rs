@@ -103,6 +103,9 @@ pub(crate) fn tls(protocols: &[&[u8]]) -> (String, Arc<ServerConfig>) {
     (authority.pem(), Arc::new(config))
 }
 
+/// More than all buffers on the way hold, bytes.
+pub(crate) const FLOOD: usize = 32 << 20;
+
 /// Reads a request; none at the end of the connection.
 fn receive(tls: &mut Tls) -> Option<Received> {
     let mut head = Vec::new();
@@ -189,6 +192,10 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 shared.go_on.lock().unwrap().recv().unwrap();
             }
             say("0\r\nx-after: yes\r\n\r\n")
+        }
+        "/api/flood" => {
+            let text = "z".repeat(FLOOD);
+            say(&format!("HTTP/1.1 200 OK\r\ncontent-length: {FLOOD}\r\n\r\n{text}"))
         }
         "/api/half" => {
             say(

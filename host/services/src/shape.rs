@@ -1,6 +1,6 @@
 //! In which shape a client expects errors: the body that it prints to its user.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,8 +23,16 @@ pub enum ErrorShape {
     Error,
     /// `{"errors": [{"detail": ...}]}`, as cargo's registries write it.
     Errors,
-    /// Plain text, as git and pip print it.
+    /// Plain text, as pip prints it.
     Text,
+    /// The same, as git prints it; of a fetch or a push git prints what its own protocol says alone.
+    Git,
+    /// What a fetch of git prints: an error in an answer of its protocol (gitprotocol-pack, gitprotocol-v2).
+    #[serde(skip)]
+    GitFetch,
+    /// What a push of git prints: the same on the band for errors (gitprotocol-pack).
+    #[serde(skip)]
+    GitPush,
 }
 
 /// What an error says.
@@ -41,13 +49,31 @@ pub struct Said<'a> {
 }
 
 impl ErrorShape {
+    /// The shape that the client of this request expects, where this is that of its service.
+    #[must_use]
+    pub fn of_request(self, method: &Method, path: &str) -> Self {
+        match path.rsplit('/').next() {
+            Some("git-upload-pack") if self == Self::Git && *method == Method::POST => Self::GitFetch,
+            Some("git-receive-pack") if self == Self::Git && *method == Method::POST => Self::GitPush,
+            _ => self,
+        }
+    }
+
+    /// The status by which the client hears of an error that has this one. Git shows no body of what is no answer, but asks for
+    /// another credential where it is told to.
+    #[must_use]
+    pub fn status(self, status: StatusCode) -> StatusCode {
+        let is_told_in_answers = matches!(self, Self::GitFetch | Self::GitPush) && status != StatusCode::UNAUTHORIZED;
+        if is_told_in_answers { StatusCode::OK } else { status }
+    }
+
     /// The status of what is refused for good. Clients of models take 403 for a wrong key: they say that in place of the
     /// reason, or ask again and again.
     #[must_use]
     pub fn refusal(self) -> StatusCode {
         match self {
             Self::Anthropic | Self::OpenAi | Self::Gemini => StatusCode::BAD_REQUEST,
-            Self::Plain | Self::Message | Self::Error | Self::Errors | Self::Text => StatusCode::FORBIDDEN,
+            _ => StatusCode::FORBIDDEN,
         }
     }
 
@@ -58,9 +84,14 @@ impl ErrorShape {
             Some(record) => format!("{} (record {record})", said.message),
             None => said.message.to_owned(),
         };
-        match self.json(said, &message) {
-            Some(value) => ("application/json", value.to_string()),
-            None => ("text/plain; charset=utf-8", format!("{message}\n")),
+        match (self, self.json(said, &message)) {
+            (_, Some(value)) => ("application/json", value.to_string()),
+            (Self::GitFetch, None) => ("application/x-git-upload-pack-result", packet_line(&format!("ERR {message}"))),
+            (Self::GitPush, None) => {
+                let error = packet_line(&format!("\u{3}{message}\n"));
+                ("application/x-git-receive-pack-result", format!("{error}0000"))
+            }
+            (_, None) => ("text/plain; charset=utf-8", format!("{message}\n")),
         }
     }
 
@@ -103,10 +134,19 @@ impl ErrorShape {
             Self::Message => json!({"message": message, "status": status.to_string()}),
             Self::Error => json!({"error": message}),
             Self::Errors => json!({"errors": [{"detail": message}]}),
-            Self::Text => return None,
+            Self::Text | Self::Git | Self::GitFetch | Self::GitPush => return None,
         })
     }
 }
+
+/// A line of git's protocol: its length in four hexadecimal digits, and what it says, as far as one line may.
+fn packet_line(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(PACKET_BYTES)];
+    format!("{:04x}{text}", text.len() + 4)
+}
+
+/// The longest that is said in a line to a client that takes short ones, bytes.
+const PACKET_BYTES: usize = 990;
 
 fn anthropic(status: u16) -> &'static str {
     match status {
@@ -166,6 +206,13 @@ mod tests {
             assert_eq!((media, value.pointer(at).unwrap().as_str()), ("application/json", Some(whole)), "{shape:?}");
         }
         assert_eq!(ErrorShape::Text.write(said).1, format!("{whole}\n"));
+        let git = |path| ErrorShape::Git.of_request(&Method::POST, path);
+        assert_eq!(git("/a/git-upload-pack").write(said).1, format!("001bERR {whole}"));
+        assert_eq!(git("/a/git-receive-pack").write(said).1, format!("0019\u{3}{whole}\n0000"));
+        assert_eq!(git("/a/info/refs").write(said), ErrorShape::Text.write(said));
+        let statuses = [403, 401].map(|status| StatusCode::from_u16(status).unwrap());
+        assert_eq!(statuses.map(|status| git("/a/git-receive-pack").status(status).as_u16()), [200, 401]);
+        assert_eq!(statuses.map(|status| git("/a/info/refs").status(status)), statuses);
         let event = ErrorShape::Anthropic.event(said);
         let data = event.strip_prefix("event: error\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
         assert_eq!(data, ErrorShape::Anthropic.write(said).1);

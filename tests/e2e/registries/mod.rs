@@ -156,6 +156,17 @@ fn git_clones_fetches_and_pushes_where_a_person_allows_it() {
     let heard = fs::read_to_string(host.path().join("heard")).unwrap();
     assert!(heard.contains("git-receive-pack") && !heard.contains(KEY), "{heard}");
     host.leaves_nothing_behind();
+    for (denied, says) in [("receive", "remote: "), ("upload", "fatal: remote error: ")] {
+        let closed = format!(
+            "[policies.closed]\n[[policies.closed.rules]]\ndecision = \"deny\"\nservice = \"git\"\n\
+             path = \"/**/git-{denied}-pack\"\n[[policies.closed.rules]]\ndecision = \"allow\"\nkind = \"http\"\n"
+        );
+        let ran = behind("git", &url, &closed).policy("closed").runs_script(&format!(
+            "git clone -q {url}/team/repo.git one && cd one && git -c user.name=a -c user.email=a@b.test commit -q --allow-empty \
+             -m x && git push -q origin HEAD:main"
+        ));
+        assert!(ran.status != 0 && ran.stderr.contains(says) && ran.stderr.contains("is denied by policy"), "{ran:?}");
+    }
 }
 
 #[test]

@@ -218,7 +218,7 @@ pub(super) fn spent(shape: ErrorShape, of: BudgetOf, record: &str) -> Bytes {
 
 fn written(to: Told, status: StatusCode, said: Said<'_>) -> Response<Pieces> {
     let (media, body) = to.shape.write(said);
-    let mut response = response::typed(status, media, body.into());
+    let mut response = response::typed(to.shape.status(status), media, body.into());
     if to.of_proxy
         && let Some(phrase) = phrase(said)
     {

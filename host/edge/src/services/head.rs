@@ -55,6 +55,16 @@ impl<'a> ServiceHead<'a> {
         shown.filter_map(|value| footbridge_services::authorized_by(value.as_bytes())).collect()
     }
 
+    /// The method.
+    pub(super) fn method(&self) -> &Method {
+        &self.head.method
+    }
+
+    /// The path below the service's name, as far as it can be read.
+    pub(super) fn path(&self) -> &str {
+        self.below.as_deref().unwrap_or_default()
+    }
+
     /// Whether it asks as of a proxy.
     pub(super) fn is_of_proxy(&self) -> bool {
         is_of_proxy(self.head)

@@ -105,6 +105,7 @@ impl ServiceFront<'_> {
     fn told(&self, head: &ServiceHead<'_>) -> Told {
         let is_seen = self.session.sees_service(head.service);
         let shape = if is_seen { self.services.shape(head.service) } else { ErrorShape::default() };
+        let shape = shape.of_request(head.method(), head.path());
         Told { shape, of_proxy: head.is_of_proxy() }
     }
 

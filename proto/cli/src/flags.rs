@@ -170,17 +170,46 @@ impl ToolFlags {
         }
     }
 
-    /// The flag that is meant by a name: its own, with `-` for `_`, in other capitals, or behind `arg.`.
+    /// Each flag that may be meant by a name, and whether that says no to it. All programs that have flags of a tool go by
+    /// this alone: its own name, or that behind `arg.`, is one flag's. Any other is that of a flag by `-` for `_` and in other
+    /// capitals, and behind `no-` that of a switch; one that more than one flag claims is none's.
+    #[must_use]
+    pub fn meant(&self, name: &str) -> Vec<(&Flag, bool)> {
+        if let Some(own) = self.own(name) {
+            return vec![(own, false)];
+        }
+        let no = name.strip_prefix("no-").map_or(Vec::new(), |name| match self.own(name) {
+            Some(own) => vec![own],
+            None => self.alike(name),
+        });
+        let no = no.into_iter().filter(|flag| flag.is_switch());
+        self.alike(name).into_iter().map(|flag| (flag, false)).chain(no.map(|flag| (flag, true))).collect()
+    }
+
+    /// The flag that is meant by a name, where it is one and is not said no to.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Flag> {
-        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let by = |is: &dyn Fn(&Flag) -> bool| {
-            let mut all = self.flags.iter().filter(|flag| is(flag));
+        match self.meant(name).as_slice() {
+            [(flag, false)] => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// That of exactly this name.
+    fn own(&self, name: &str) -> Option<&Flag> {
+        let own = self.flags.iter().find(|flag| flag.name == name);
+        own.or_else(|| {
+            let name = name.strip_prefix(PREFIX)?;
+            let mut all = self.flags.iter().filter(|flag| flag.path.join(".") == name);
             all.next().filter(|_| all.next().is_none())
-        };
-        let own = by(&|flag| flag.name == name);
-        let own = own.or_else(|| by(&|flag| name.strip_prefix(PREFIX).is_some_and(|name| flag.path.join(".") == name)));
-        own.or_else(|| by(&|flag| folded(&flag.name) == folded(name)))
+        })
+    }
+
+    /// Those that may be typed so.
+    fn alike(&self, name: &str) -> Vec<&Flag> {
+        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let typed = folded(name);
+        self.flags.iter().filter(|flag| folded(&flag.name) == typed).collect()
     }
 
     /// Reads what was typed behind a tool's name: its flags, and the words that belong to none.
@@ -199,8 +228,7 @@ impl ToolFlags {
                 ToolWord::Flag(name, value) => (name, value),
             };
             let (flag, is_no) = self.typed(&name)?;
-            let is_switch = flag.word == FlagValue::Boolean && !flag.is_list;
-            let value = match (value, is_switch) {
+            let value = match (value, flag.is_switch()) {
                 (Some(value), _) if !is_no => value,
                 (None, true) => (!is_no).to_string(),
                 (None, false) if matches!(words.peek(), Some(ToolWord::Plain(_))) => match words.next() {
@@ -221,18 +249,26 @@ impl ToolFlags {
 
     /// The flag of this name, and whether it is said not to be.
     fn typed(&self, name: &str) -> Result<(&Flag, bool), BadFlag> {
-        if let Some(flag) = self.find(name) {
-            return Ok((flag, false));
+        if let [meant] = self.meant(name).as_slice() {
+            return Ok(*meant);
         }
-        let no = name.strip_prefix("no-").and_then(|name| self.find(name));
-        if let Some(flag) = no.filter(|flag| flag.word == FlagValue::Boolean && !flag.is_list) {
-            return Ok((flag, true));
+        if let Some(claims) = self.claims(name) {
+            return Err(BadFlag::Unknown(name.to_owned(), format!("; {claims}")));
         }
         let known: Vec<&str> = self.flags.iter().map(|flag| flag.name.as_str()).collect();
         let all = known.iter().copied().chain(self.options.iter().map(String::as_str));
         let all: Vec<&str> = all.filter(|known| *known != name).collect();
         let named = closest(name, &all).map_or(known, |meant| vec![meant]);
         Err(BadFlag::Unknown(name.to_owned(), instead(name, &named, "there are no arguments")))
+    }
+
+    /// What a name could be that more than one flag claims.
+    #[must_use]
+    pub fn claims(&self, name: &str) -> Option<String> {
+        let claims = self.meant(name);
+        let typed = |(flag, is_no): &(&Flag, bool)| format!("--{}{}", flag.name, if *is_no { "=false" } else { "" });
+        let typed: Vec<String> = claims.iter().map(typed).collect();
+        (claims.len() > 1).then(|| format!("it could be {}", typed.join(" or ")))
     }
 
     /// What is required and not among these, each as it can be given.
@@ -444,6 +480,12 @@ impl Flag {
         self.needed_with.as_deref()
     }
 
+    /// Whether it is yes or no, and needs no word behind it.
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        self.word == FlagValue::Boolean && !self.is_list
+    }
+
     /// What it takes, where that is one of a few words.
     #[must_use]
     pub fn choices(&self) -> Vec<String> {
@@ -483,7 +525,7 @@ impl Flag {
     }
 
     fn example(&self) -> String {
-        if self.word == FlagValue::Boolean && !self.is_list {
+        if self.is_switch() {
             format!("--{}", self.name)
         } else {
             format!("--{} {}", self.name, quoted(&short(&self.sample)))
@@ -621,6 +663,38 @@ mod tests {
             (&["--arg.city=--out"], r#"city="--out""#),
         ] {
             assert_eq!(typed(given).as_deref(), Ok(becomes), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_two_flags_claim_is_neither_of_them() {
+        let boolean = json!({"type": "boolean"});
+        let of = |names: &[&str]| {
+            let properties: Map<String, Value> =
+                names.iter().map(|name| ((*name).to_owned(), boolean.clone())).collect();
+            ToolFlags::of(&json!({ "properties": properties }), &[])
+        };
+        let typed = |names: &[&str], typed: &str| {
+            let flags = of(names);
+            let read = flags.read(words(&[typed])).map_err(|error| error.to_string())?;
+            Ok(read.0.into_iter().map(|one| format!("{}={}", one.path.join("/"), one.json)).collect::<String>())
+        };
+        for (names, word, becomes) in [
+            (["cache", "no_cache"], "--no_cache", Ok("no_cache=true")),
+            (
+                ["cache", "no_cache"],
+                "--no-cache",
+                Err("unknown flag --no-cache; it could be --no_cache or --cache=false"),
+            ),
+            (["cache", "no-cache"], "--no-cache", Ok("no-cache=true")),
+            (["x_y", "x-y"], "--x-y", Ok("x-y=true")),
+            (["x_y", "x-y"], "--no-x_y", Ok("x_y=false")),
+            (["x_y", "x-y"], "--X-y", Err("unknown flag --X-y; it could be --x_y or --x-y")),
+            (["a_b-c", "a-b_c"], "--a-b-c", Err("unknown flag --a-b-c; it could be --a_b-c or --a-b_c")),
+            (["a_b-c", "other"], "--A-b-C", Ok("a_b-c=true")),
+        ] {
+            let becomes = becomes.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(typed(&names, word), becomes, "{names:?} {word}");
         }
     }
 

@@ -195,7 +195,7 @@ fn taken() -> Vec<String> {
 /// What was typed for one tool, once its flags are known.
 fn command(name: &str, flags: &ToolFlags) -> Command {
     let command = Command::new(format!("{NAME} {}", Escaped(name))).no_binary_name(true).disable_help_flag(true);
-    Options::augment_args(command.args(flags::args(flags, &taken())).next_help_heading("Options")).max_term_width(100)
+    Options::augment_args(command.args(flags::args(flags)).next_help_heading("Options")).max_term_width(100)
 }
 
 fn tool(options: Options, words: Vec<OsString>) -> i32 {
@@ -280,7 +280,8 @@ impl Named {
         words: &[OsString],
     ) -> Result<Result<(Options, ToolWords), Unfit>, OneShotFailure> {
         let flags = self.flags(list)?;
-        let matches = match command(&self.name(), &flags).try_get_matches_from(words) {
+        let typed = flags::named(&flags, &taken(), words);
+        let matches = match command(&self.name(), &flags).try_get_matches_from(typed) {
             Ok(matches) => matches,
             Err(unfit) => return Ok(Err(tips::with_tip(unfit, &flags, words))),
         };

@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
 use footbridge_proto::{
-    json::{self, MAX_RESULT_DEPTH},
+    json::{self, MAX_RESULT_DEPTH, with_whole_pairs},
     rpc::ErrorCode,
 };
 
@@ -272,7 +272,8 @@ fn look_over(result: RawResult, server: &ServerName, redactor: &Redactor) -> Res
         return Err(refused(server, why));
     }
     shape(&result).map_err(|why| refused(server, why))?;
-    scrubbed(redactor, result).map_err(Outcome::Unknown)
+    let RawResult { text, held } = scrubbed(redactor, result).map_err(Outcome::Unknown)?;
+    Ok(RawResult { text: with_whole_pairs(text), held })
 }
 
 fn refused(server: &ServerName, why: impl fmt::Display) -> Outcome {

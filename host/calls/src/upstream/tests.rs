@@ -287,6 +287,17 @@ async fn what_readers_take_differently_is_an_error_of_the_provider() {
 }
 
 #[tokio::test]
+async fn half_a_surrogate_pair_stops_no_reader_of_a_result() {
+    for (odd, whole) in [
+        (r#"{"contents":[{"text":"a\ud800b"}]}"#, r#"{"contents":[{"text":"a\ufffdb"}]}"#),
+        (r#"{"contents":[{"text":"\ud83d\ude00\n"}]}"#, r#"{"contents":[{"text":"\ud83d\ude00\n"}]}"#),
+    ] {
+        let Outcome::Result(result) = read(odd).await else { panic!("{odd}") };
+        assert_eq!(result.text.get(), whole);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_result_is_not_handed_on() {
     assert!(matches!(read("{\"contents\":[]}").await, Outcome::Result(_)));
     for odd in ["[]", "7", "null", "{\"n\":1234567890}"] {

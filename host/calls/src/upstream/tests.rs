@@ -300,7 +300,10 @@ async fn half_a_surrogate_pair_stops_no_reader_of_a_result() {
 #[tokio::test]
 async fn what_is_no_result_is_not_handed_on() {
     assert!(matches!(read("{\"contents\":[]}").await, Outcome::Result(_)));
-    for odd in ["[]", "7", "null", "{\"n\":1234567890}"] {
+    let fine = r#"{"content":[],"task":{"taskId":"1"}}"#;
+    assert!(matches!(read(fine).await, Outcome::Result(_)), "a member of the server's own");
+    for odd in ["[]", "7", "null", "{\"n\":1234567890}", r#"{"task":{"taskId":"1"}}"#, r#"{"content":null,"task":{}}"#]
+    {
         let outcome = read(odd).await;
         assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{odd}: {outcome:?}");
     }

@@ -6,6 +6,8 @@
 //! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
 //! bridge's to say.
 
+use std::collections::HashSet;
+
 use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
 use serde_json::{Map, Value, value::RawValue};
 
@@ -387,13 +389,14 @@ fn word(property: &Value, schema: &Value) -> FlagValue {
 /// `"1"` beside 1, is typed in its quotes.
 fn one_of(values: &[Value]) -> Option<FlagValue> {
     let mut found: Vec<(String, Value)> = Vec::new();
-    let is_other =
-        |word: &str| values.iter().any(|value| !value.is_string() && !value.is_null() && plain(value) == word);
+    let others = values.iter().filter(|value| !value.is_string() && !value.is_null());
+    let others: HashSet<String> = others.map(plain).collect();
+    let mut known: HashSet<String> = HashSet::new();
     for value in values.iter().filter(|value| !value.is_null()) {
-        let typed = Some(plain(value)).filter(|word| !value.is_string() || !is_other(word));
+        let typed = Some(plain(value)).filter(|word| !value.is_string() || !others.contains(word));
         let typed = typed.unwrap_or_else(|| value.to_string());
         let is_word = !value.is_object() && !value.is_array() && !typed.chars().any(needs_escape);
-        if !is_word || typed.len() > MOST_SHOWN || found.iter().any(|(other, _)| *other == typed) {
+        if !is_word || typed.len() > MOST_SHOWN || !known.insert(typed.clone()) {
             return None;
         }
         found.push((typed, value.clone()));
@@ -664,6 +667,15 @@ mod tests {
         ] {
             assert_eq!(typed(given).as_deref(), Ok(becomes), "{given:?}");
         }
+    }
+
+    #[test]
+    fn very_many_values_are_words_to_choose_from_as_quickly() {
+        let values: Vec<Value> = (0..100_000).map(|n| json!(format!("value {n}"))).collect();
+        let flags = ToolFlags::of(&json!({"properties": {"e": {"enum": values}}}), &[]);
+        assert!(matches!(&flags.flags[0].word, FlagValue::OneOf(all) if all.len() == 100_000));
+        let said = flags.flags[0].typed(&["else".to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("is none of its values") && said.len() < 1_000, "{said}");
     }
 
     #[test]

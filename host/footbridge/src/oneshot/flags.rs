@@ -71,8 +71,9 @@ fn arg(flag: &Flag, at: usize) -> Arg {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
             arg.value_parser(PossibleValuesParser::new(flag.choices()))
         }
-        FlagValue::OneOf(values) if !flag.is_list => {
-            arg.value_parser(PossibleValuesParser::new(flag.choices())).hide_possible_values(values.len() > MOST_LISTED)
+        // Of more, as much is said as `tool-cli` says.
+        FlagValue::OneOf(values) if !flag.is_list && values.len() <= MOST_LISTED => {
+            arg.value_parser(PossibleValuesParser::new(flag.choices()))
         }
         word => {
             let (flag, is_number) = (flag.clone(), matches!(word, FlagValue::Integer | FlagValue::Number));
@@ -153,6 +154,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn of_very_many_values_few_are_named_where_one_is_wrong() {
+        let values: Vec<Value> = (0..8_000).map(|n| json!(format!("value-{n}"))).collect();
+        let flags = of(&[("e", &json!({ "enum": values }))]);
+        let matches = |value: &str| command(&flags).try_get_matches_from(["--e", value]);
+        assert_eq!(typed(&flags, &matches("value-7999").unwrap()).unwrap()[0].json, "\"value-7999\"");
+        let said = matches("else").unwrap_err().render().to_string();
+        assert!(said.contains("is none of its values") && said.len() < 1_000, "{said}");
     }
 
     #[test]

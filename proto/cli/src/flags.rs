@@ -12,6 +12,7 @@ use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    decimal::Decimal,
     gathered::gathered,
     schema::{kind, meant, properties, required, sample, takes_null},
     signature::type_of,
@@ -169,6 +170,11 @@ impl ToolFlags {
                 self.needed_json.insert(own.clone(), sample(property, schema));
             }
             self.in_json.push(own.clone());
+        } else if let (false, [object @ .., _]) = (is_new, path) {
+            let object = object.join(".");
+            let other = self.flags.iter_mut().find(|flag| flag.name == name);
+            let note = format!("[not the member of --{object}, which is given in its JSON]");
+            other.into_iter().for_each(|flag| flag.note(&note));
         }
     }
 
@@ -342,8 +348,14 @@ fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Fl
         Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
         _ => (word(at, schema), false),
     };
-    let can_be_null = !is_list && takes_null(property, schema);
+    let can_be_null = takes_null(property, schema);
     let (word, takes_null) = match word {
+        // Of a list the word alone, unless that is one of its items.
+        FlagValue::OneOf(ref values) if is_list => {
+            let is_item = values.iter().any(|(word, _)| word == "null");
+            (word, can_be_null && !is_item)
+        }
+        word if is_list => (word, can_be_null),
         FlagValue::OneOf(values) if can_be_null => (FlagValue::OneOf(and_null(values)), false),
         FlagValue::Integer | FlagValue::Number | FlagValue::Boolean | FlagValue::Object => (word, can_be_null),
         word => (word, false),
@@ -427,6 +439,16 @@ fn short(text: &str) -> String {
     }
 }
 
+/// The value that is typed so: its own word, or the same number in another form.
+fn one_of_them<'v>(values: &'v [(String, Value)], typed: &str) -> Option<&'v (String, Value)> {
+    let same = || {
+        let number = decimal(typed)?;
+        let is_same = |value: &Value| value.is_number() && Decimal::of(&value.to_string()).as_ref() == Some(&number);
+        values.iter().find(|(_, value)| is_same(value))
+    };
+    values.iter().find(|(word, _)| word == typed).or_else(same)
+}
+
 impl FlagValue {
     /// What was typed, as JSON.
     ///
@@ -438,12 +460,15 @@ impl FlagValue {
         match self {
             Self::Text => Ok(Value::from(typed).to_string()),
             Self::Integer if is_integer(typed) => Ok(typed.to_owned()),
-            Self::Integer => wrong("a whole number, such as 5"),
+            Self::Integer => match decimal(typed).and_then(|number| number.whole()) {
+                Some(whole) => Ok(whole),
+                None => wrong("a whole number, such as 5"),
+            },
             Self::Number if is_number(typed) => Ok(typed.to_owned()),
             Self::Number => wrong("a number, such as 2.5"),
             Self::Boolean if matches!(typed, "true" | "false") => Ok(typed.to_owned()),
             Self::Boolean => wrong("true or false"),
-            Self::OneOf(values) => match values.iter().find(|(word, _)| word == typed) {
+            Self::OneOf(values) => match one_of_them(values, typed) {
                 Some((_, value)) => Ok(value.to_string()),
                 None => {
                     let known: Vec<&str> = values.iter().map(|(word, _)| word.as_str()).collect();
@@ -483,6 +508,13 @@ impl Flag {
         self.needed_with.as_deref()
     }
 
+    /// Has it say this, too.
+    fn note(&mut self, text: &str) {
+        if !self.shown.contains(text) {
+            self.shown.push_str(&format!("{}{text}", if self.shown.is_empty() { "" } else { " " }));
+        }
+    }
+
     /// Whether it is yes or no, and needs no word behind it.
     #[must_use]
     pub fn is_switch(&self) -> bool {
@@ -507,8 +539,8 @@ impl Flag {
     pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
         let last = values.last().map_or("", |it| it);
         let json = match last {
+            "null" if self.takes_null && (!self.is_list || values.len() == 1) => Ok("null".to_owned()),
             _ if self.is_list => self.list(values),
-            "null" if self.takes_null => Ok("null".to_owned()),
             word => self.word.json(word),
         };
         let json = json.map_err(|why| BadFlag::Value(self.name.clone(), why))?;
@@ -557,6 +589,10 @@ pub fn typed_name(name: &str) -> String {
 fn is_integer(typed: &str) -> bool {
     let digits = typed.strip_prefix('-').unwrap_or(typed);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn decimal(typed: &str) -> Option<Decimal> {
+    is_number(typed).then(|| Decimal::of(typed)).flatten()
 }
 
 fn is_number(typed: &str) -> bool {
@@ -634,6 +670,39 @@ mod tests {
     }
 
     #[test]
+    fn null_alone_is_no_list_where_there_may_be_none() {
+        let list = |items: Value| json!({"type": ["array", "null"], "items": items});
+        let schema = json!({"properties": {"s": list(json!({"type": "string"})), "n": list(json!({"type": "integer"})),
+            "e": list(json!({"enum": ["null", "x"]})), "plain": {"type": "array", "items": {"type": "string"}}}});
+        let flags = ToolFlags::of(&schema, &[]);
+        let json = |name: &str, words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            flags.find(name).unwrap().typed(&words).map(|typed| typed.json).ok()
+        };
+        for (name, words, becomes) in [
+            ("s", ["null"].as_slice(), Some("null")),
+            ("n", &["null"], Some("null")),
+            ("s", &[r#"["null"]"#], Some(r#"["null"]"#)),
+            ("s", &["null", "x"], Some(r#"["null","x"]"#)),
+            ("n", &["null", "1"], None),
+            ("e", &["null"], Some(r#"["null"]"#)),
+            ("plain", &["null"], Some(r#"["null"]"#)),
+        ] {
+            assert_eq!(json(name, words).as_deref(), becomes, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn a_member_whose_flag_is_an_argument_s_is_said_to_be_given_in_json() {
+        let text = json!({"type": "string"});
+        let object = json!({"type": "object", "properties": {"b": text, "c": text}});
+        let flags = ToolFlags::of(&json!({"properties": {"a.b": text, "a": object}}), &[]);
+        assert_eq!(flags.find("a.b").unwrap().shown, "[not the member of --a, which is given in its JSON]");
+        assert_eq!(flags.find("a.b").unwrap().path, ["a.b"]);
+        assert_eq!(flags.find("a.c").unwrap().path, ["a", "c"]);
+    }
+
+    #[test]
     fn values_of_several_types_and_a_single_one_are_words_to_choose_from() {
         let schema = json!({"properties": {"e": {"enum": ["a", 1, true, null, "1", "true"]}, "c": {"const": "k"}}});
         let flags = ToolFlags::of(&schema, &[]);
@@ -664,6 +733,8 @@ mod tests {
             (&["--either", "five"], r#"either="five""#),
             (&["--max-count", "1"], "maxCount=1"),
             (&["--arg.city=--out"], r#"city="--out""#),
+            (&["--days", "7.0", "--level", "2.0"], "days=7 level=2"),
+            (&["--days=-1e2", "--level=1e0"], "days=-100 level=1"),
         ] {
             assert_eq!(typed(given).as_deref(), Ok(becomes), "{given:?}");
         }

@@ -3,7 +3,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgAction, ArgMatches, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Command,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use footbridge_cli::flags::{BadFlag, Flag, FlagValue, MOST_LISTED, ToolFlags, TypedFlag};
 
 /// Under which heading they stand.
@@ -54,6 +57,26 @@ fn id(at: usize) -> String {
     format!("argument {at}")
 }
 
+/// The few words that a flag takes, in whatever form it takes them.
+#[derive(Clone)]
+struct Choices(Flag);
+
+impl TypedValueParser for Choices {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, typed: &OsStr) -> Result<String, clap::Error> {
+        let word = typed.to_str().map(str::to_owned);
+        match word.filter(|word| self.0.typed(std::slice::from_ref(word)).is_ok()) {
+            Some(word) => Ok(word),
+            None => PossibleValuesParser::new(self.0.choices()).parse_ref(command, arg, typed),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.choices().into_iter().map(PossibleValue::new)))
+    }
+}
+
 fn arg(flag: &Flag, at: usize) -> Arg {
     let mut shown = flag.shown.clone();
     let mut add = |text: &str| shown.push_str(&format!("{}{text}", if shown.is_empty() { "" } else { " " }));
@@ -69,11 +92,11 @@ fn arg(flag: &Flag, at: usize) -> Arg {
     match &flag.word {
         FlagValue::Boolean if flag.is_switch() => {
             let arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true");
-            arg.value_parser(PossibleValuesParser::new(flag.choices()))
+            arg.value_parser(Choices(flag.clone()))
         }
         // Of more, as much is said as `tool-cli` says.
         FlagValue::OneOf(values) if !flag.is_list && values.len() <= MOST_LISTED => {
-            arg.value_parser(PossibleValuesParser::new(flag.choices()))
+            arg.value_parser(Choices(flag.clone()))
         }
         word => {
             let (flag, is_number) = (flag.clone(), matches!(word, FlagValue::Integer | FlagValue::Number));
@@ -85,7 +108,6 @@ fn arg(flag: &Flag, at: usize) -> Arg {
 
 #[cfg(test)]
 mod tests {
-    use clap::Command;
     use footbridge_cli::flags::ToolWord;
     use serde_json::{Map, Value, json};
 
@@ -164,6 +186,19 @@ mod tests {
         assert_eq!(typed(&flags, &matches("value-7999").unwrap()).unwrap()[0].json, "\"value-7999\"");
         let said = matches("else").unwrap_err().render().to_string();
         assert!(said.contains("is none of its values") && said.len() < 1_000, "{said}");
+    }
+
+    #[test]
+    fn a_number_among_a_few_is_taken_in_another_form() {
+        let flags = of(&[("e", &json!({"enum": [1.0, 2, "x"]})), ("b", &json!({"type": ["boolean", "null"]}))]);
+        let matches = |words: &[&str]| command(&flags).try_get_matches_from(words);
+        let json = |words: &[&str]| typed(&flags, &matches(words).unwrap()).unwrap().remove(0).json;
+        assert_eq!(
+            (json(&["--e", "1"]), json(&["--e=2.0"]), json(&["--b=null"])),
+            ("1.0".into(), "2".into(), "null".into())
+        );
+        let said = matches(&["--e", "3"]).unwrap_err().render().to_string();
+        assert!(said.contains("[possible values: 1.0, 2, x]"), "{said}");
     }
 
     #[test]

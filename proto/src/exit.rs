@@ -15,7 +15,8 @@ pub enum ExitCode {
     ToolError = 1,
     /// The command line, the names or the arguments are wrong.
     Usage = 2,
-    /// The bridge cannot be reached, or what answers is not one; or the server behind it does not run, or says that it did nothing.
+    /// The bridge cannot be reached, or what answers is not one; or no call was made: the server behind it does not run, or
+    /// says that it did nothing, its tool's schema is no use, or the call cannot be recorded.
     Unreachable = 3,
     /// The token is missing or wrong.
     Unauthenticated = 4,
@@ -39,7 +40,7 @@ impl ExitCode {
         (Self::Done, "done"),
         (Self::ToolError, "the tool reported an error"),
         (Self::Usage, "usage, names or arguments"),
-        (Self::Unreachable, "cannot reach the bridge, or the server is not available"),
+        (Self::Unreachable, "cannot reach the bridge, or no call could be made"),
         (Self::Unauthenticated, "not authenticated"),
         (Self::Denied, "denied by policy or a person"),
         (Self::ApprovalPending, "approval pending or expired"),
@@ -57,6 +58,7 @@ impl ExitCode {
         match reason {
             Some(Reason::ApprovalRequired | Reason::ApprovalExpired) => return Self::ApprovalPending,
             Some(Reason::Timeout) => return Self::TimedOut,
+            Some(Reason::InvalidSchema) => return Self::Unreachable,
             _ => {}
         }
         match ErrorCode::from_number(code) {
@@ -66,8 +68,29 @@ impl ExitCode {
             Some(ErrorCode::Denied) => Self::Denied,
             Some(ErrorCode::Limit) => Self::OverLimit,
             Some(ErrorCode::OutcomeUnknown) => Self::OutcomeUnknown,
-            Some(ErrorCode::ServerUnavailable) => Self::Unreachable,
-            Some(ErrorCode::NotSent | ErrorCode::Internal | ErrorCode::AuditUnavailable) | None => Self::ToolError,
+            Some(ErrorCode::ServerUnavailable | ErrorCode::NotSent | ErrorCode::AuditUnavailable) => Self::Unreachable,
+            Some(ErrorCode::Internal) | None => Self::ToolError,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_never_called_is_no_error_of_the_tool() {
+        for (reason, code) in [
+            (Reason::InvalidSchema, ExitCode::Unreachable),
+            (Reason::AuditUnavailable, ExitCode::Unreachable),
+            (Reason::ServerUnavailable, ExitCode::Unreachable),
+            (Reason::Cancelled, ExitCode::Unreachable),
+            (Reason::Timeout, ExitCode::TimedOut),
+            (Reason::ProviderError, ExitCode::ToolError),
+            (Reason::Internal, ExitCode::ToolError),
+            (Reason::OutcomeUnknown, ExitCode::OutcomeUnknown),
+        ] {
+            assert_eq!(ExitCode::from_error(reason.code().number(), Some(reason)), code, "{reason:?}");
         }
     }
 }

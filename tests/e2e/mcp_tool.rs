@@ -106,6 +106,7 @@ fn flags_and_json_become_the_arguments() {
         json!({"city": "Zürich", "days": -3, "share": 2.5, "dry_run": true, "unit": "metric", "tags": ["a", "b c"]});
     assert_eq!(called(&words), (expected.clone(), String::new()), "the first time, when its flags are not known yet");
     assert_eq!(called(&words), (expected, String::new()), "and when they are");
+    assert_eq!(called(&["--CITY", "x", "--no-Dry-Run"]).0, json!({"city": "x", "dry_run": false}), "capitals");
     let given = r#"{"city": "Bern", "filter": {"n": 1}, "json": "x"}"#;
     let (arguments, said) = called(&["--json", given, "--city", "Chur", "-v"]);
     assert_eq!(arguments, json!({"city": "Chur", "filter": {"n": 1}, "json": "x"}));
@@ -132,7 +133,10 @@ fn what_does_not_fit_is_said_and_nothing_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("heard");
     let odd = json!({"type": "object", "properties": {"x y": {"type": "string"}}, "required": ["x y"]});
-    let tools = json!([tool("t", &rich()), tool("other", &json!({"type": "object"})), tool("odd", &odd)]);
+    let boolean = json!({"type": "boolean"});
+    let twice = json!({"type": "object", "properties": {"cache": boolean, "no_cache": boolean}});
+    let other = json!({"type": "object"});
+    let tools = json!([tool("t", &rich()), tool("other", &other), tool("odd", &odd), tool("twice", &twice)]);
     let mut entry = listing(folder.path(), "s", &tools);
     entry["env"]["MISBEHAVING_RECORD"] = json!(tape);
     let host = Host::with(&Servers::none().and("s", entry));
@@ -152,6 +156,12 @@ fn what_does_not_fit_is_said_and_nothing_is_started() {
         (&["s__t", "--city", "-x"], ["--city", "write --city=-x"]),
         (&["s__t", "--days", "-.5", "--city", "x"], ["--days", "write --days=-.5"]),
         (&["s__t", "--city", "x", "--no-city"], ["unexpected argument '--no-city'", ""]),
+        (&["s__twice", "--no-cache"], ["unexpected argument '--no-cache'", "it could be --no_cache or --cache=false"]),
+        (
+            &["--policy", "readonly", "s__t", "--city", "x", "--policy", "open"],
+            ["two of --policy are given", "one alone can count"],
+        ),
+        (&["--via", "x", "s__t", "--city", "x", "--policy", "open"], ["--policy and --via are given", ""]),
         (&["s__odd", "--x y", "1"], ["unexpected argument '--x y'", "\"x y\" has no flag: give it by --json"]),
         (&["s__t", "--json-file", "nowhere.json"], ["from nowhere.json", "No such file"]),
         (&["s__tt"], ["no tool \"tt\"", "--refresh asks again"]),

@@ -2,13 +2,13 @@
 //!
 //! Failure paths, each an outcome that is recorded: the server is not there or its tool changed (nothing is sent); the
 //! provider panics; it neither answers nor ends in time, or the harness ends first; its result is no object, too large,
-//! too deep, has a member twice, or finds no room.
+//! too deep, has a member twice, is a task that nobody asked for, or finds no room.
 
 use std::{borrow::Cow, fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
 use footbridge_proto::{
-    json::{self, MAX_RESULT_DEPTH},
+    json::{self, MAX_RESULT_DEPTH, with_whole_pairs},
     rpc::ErrorCode,
 };
 
@@ -271,8 +271,12 @@ fn look_over(result: RawResult, server: &ServerName, redactor: &Redactor) -> Res
     if let Err(why) = json::check_result(result.text.get(), MAX_RESULT_DEPTH) {
         return Err(refused(server, why));
     }
+    if is_task(&result) {
+        return Err(Outcome::Unknown(NoAnswer::Unusable));
+    }
     shape(&result).map_err(|why| refused(server, why))?;
-    scrubbed(redactor, result).map_err(Outcome::Unknown)
+    let RawResult { text, held } = scrubbed(redactor, result).map_err(Outcome::Unknown)?;
+    Ok(RawResult { text: with_whole_pairs(text), held })
 }
 
 fn refused(server: &ServerName, why: impl fmt::Display) -> Outcome {
@@ -305,6 +309,28 @@ fn shape(result: &RawResult) -> Result<(), &'static str> {
         None | Some("true" | "false") => Ok(()),
         Some(_) => Err("its \"isError\" is neither true nor false"),
     }
+}
+
+/// Whether a result says that the call goes on as a task, which nobody asked for: a task that was asked for is awaited by
+/// whoever asked, and its result is what comes here.
+fn is_task(result: &RawResult) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Read<'r> {
+        #[serde(borrow)]
+        content: Option<&'r RawValue>,
+        #[serde(borrow)]
+        structured_content: Option<&'r RawValue>,
+        #[serde(borrow)]
+        task: Option<&'r RawValue>,
+    }
+    let text = result.text.get();
+    let Some(read) = text.contains("\"task\"").then(|| serde_json::from_str::<Read<'_>>(text)).and_then(Result::ok)
+    else {
+        return false;
+    };
+    let is_object = read.task.is_some_and(|task| task.get().starts_with('{'));
+    is_object && read.content.is_none() && read.structured_content.is_none()
 }
 
 /// A result without the values of secrets. One that was a number leaves no JSON, and then there is no result.

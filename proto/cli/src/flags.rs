@@ -6,10 +6,13 @@
 //! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
 //! bridge's to say.
 
+use std::collections::HashSet;
+
 use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
+    decimal::Decimal,
     gathered::gathered,
     schema::{kind, meant, properties, required, sample, takes_null},
     signature::type_of,
@@ -167,20 +170,54 @@ impl ToolFlags {
                 self.needed_json.insert(own.clone(), sample(property, schema));
             }
             self.in_json.push(own.clone());
+        } else if let (false, [object @ .., _]) = (is_new, path) {
+            let object = object.join(".");
+            let other = self.flags.iter_mut().find(|flag| flag.name == name);
+            let note = format!("[not the member of --{object}, which is given in its JSON]");
+            other.into_iter().for_each(|flag| flag.note(&note));
         }
     }
 
-    /// The flag that is meant by a name: its own, with `-` for `_`, in other capitals, or behind `arg.`.
+    /// Each flag that may be meant by a name, and whether that says no to it. All programs that have flags of a tool go by
+    /// this alone: its own name, or that behind `arg.`, is one flag's. Any other is that of a flag by `-` for `_` and in other
+    /// capitals, and behind `no-` that of a switch; one that more than one flag claims is none's.
+    #[must_use]
+    pub fn meant(&self, name: &str) -> Vec<(&Flag, bool)> {
+        if let Some(own) = self.own(name) {
+            return vec![(own, false)];
+        }
+        let no = name.strip_prefix("no-").map_or(Vec::new(), |name| match self.own(name) {
+            Some(own) => vec![own],
+            None => self.alike(name),
+        });
+        let no = no.into_iter().filter(|flag| flag.is_switch());
+        self.alike(name).into_iter().map(|flag| (flag, false)).chain(no.map(|flag| (flag, true))).collect()
+    }
+
+    /// The flag that is meant by a name, where it is one and is not said no to.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Flag> {
-        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let by = |is: &dyn Fn(&Flag) -> bool| {
-            let mut all = self.flags.iter().filter(|flag| is(flag));
+        match self.meant(name).as_slice() {
+            [(flag, false)] => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// That of exactly this name.
+    fn own(&self, name: &str) -> Option<&Flag> {
+        let own = self.flags.iter().find(|flag| flag.name == name);
+        own.or_else(|| {
+            let name = name.strip_prefix(PREFIX)?;
+            let mut all = self.flags.iter().filter(|flag| flag.path.join(".") == name);
             all.next().filter(|_| all.next().is_none())
-        };
-        let own = by(&|flag| flag.name == name);
-        let own = own.or_else(|| by(&|flag| name.strip_prefix(PREFIX).is_some_and(|name| flag.path.join(".") == name)));
-        own.or_else(|| by(&|flag| folded(&flag.name) == folded(name)))
+        })
+    }
+
+    /// Those that may be typed so.
+    fn alike(&self, name: &str) -> Vec<&Flag> {
+        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let typed = folded(name);
+        self.flags.iter().filter(|flag| folded(&flag.name) == typed).collect()
     }
 
     /// Reads what was typed behind a tool's name: its flags, and the words that belong to none.
@@ -199,8 +236,7 @@ impl ToolFlags {
                 ToolWord::Flag(name, value) => (name, value),
             };
             let (flag, is_no) = self.typed(&name)?;
-            let is_switch = flag.word == FlagValue::Boolean && !flag.is_list;
-            let value = match (value, is_switch) {
+            let value = match (value, flag.is_switch()) {
                 (Some(value), _) if !is_no => value,
                 (None, true) => (!is_no).to_string(),
                 (None, false) if matches!(words.peek(), Some(ToolWord::Plain(_))) => match words.next() {
@@ -221,18 +257,26 @@ impl ToolFlags {
 
     /// The flag of this name, and whether it is said not to be.
     fn typed(&self, name: &str) -> Result<(&Flag, bool), BadFlag> {
-        if let Some(flag) = self.find(name) {
-            return Ok((flag, false));
+        if let [meant] = self.meant(name).as_slice() {
+            return Ok(*meant);
         }
-        let no = name.strip_prefix("no-").and_then(|name| self.find(name));
-        if let Some(flag) = no.filter(|flag| flag.word == FlagValue::Boolean && !flag.is_list) {
-            return Ok((flag, true));
+        if let Some(claims) = self.claims(name) {
+            return Err(BadFlag::Unknown(name.to_owned(), format!("; {claims}")));
         }
         let known: Vec<&str> = self.flags.iter().map(|flag| flag.name.as_str()).collect();
         let all = known.iter().copied().chain(self.options.iter().map(String::as_str));
         let all: Vec<&str> = all.filter(|known| *known != name).collect();
         let named = closest(name, &all).map_or(known, |meant| vec![meant]);
         Err(BadFlag::Unknown(name.to_owned(), instead(name, &named, "there are no arguments")))
+    }
+
+    /// What a name could be that more than one flag claims.
+    #[must_use]
+    pub fn claims(&self, name: &str) -> Option<String> {
+        let claims = self.meant(name);
+        let typed = |(flag, is_no): &(&Flag, bool)| format!("--{}{}", flag.name, if *is_no { "=false" } else { "" });
+        let typed: Vec<String> = claims.iter().map(typed).collect();
+        (claims.len() > 1).then(|| format!("it could be {}", typed.join(" or ")))
     }
 
     /// What is required and not among these, each as it can be given.
@@ -304,8 +348,14 @@ fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Fl
         Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
         _ => (word(at, schema), false),
     };
-    let can_be_null = !is_list && takes_null(property, schema);
+    let can_be_null = takes_null(property, schema);
     let (word, takes_null) = match word {
+        // Of a list the word alone, unless that is one of its items.
+        FlagValue::OneOf(ref values) if is_list => {
+            let is_item = values.iter().any(|(word, _)| word == "null");
+            (word, can_be_null && !is_item)
+        }
+        word if is_list => (word, can_be_null),
         FlagValue::OneOf(values) if can_be_null => (FlagValue::OneOf(and_null(values)), false),
         FlagValue::Integer | FlagValue::Number | FlagValue::Boolean | FlagValue::Object => (word, can_be_null),
         word => (word, false),
@@ -351,13 +401,14 @@ fn word(property: &Value, schema: &Value) -> FlagValue {
 /// `"1"` beside 1, is typed in its quotes.
 fn one_of(values: &[Value]) -> Option<FlagValue> {
     let mut found: Vec<(String, Value)> = Vec::new();
-    let is_other =
-        |word: &str| values.iter().any(|value| !value.is_string() && !value.is_null() && plain(value) == word);
+    let others = values.iter().filter(|value| !value.is_string() && !value.is_null());
+    let others: HashSet<String> = others.map(plain).collect();
+    let mut known: HashSet<String> = HashSet::new();
     for value in values.iter().filter(|value| !value.is_null()) {
-        let typed = Some(plain(value)).filter(|word| !value.is_string() || !is_other(word));
+        let typed = Some(plain(value)).filter(|word| !value.is_string() || !others.contains(word));
         let typed = typed.unwrap_or_else(|| value.to_string());
         let is_word = !value.is_object() && !value.is_array() && !typed.chars().any(needs_escape);
-        if !is_word || typed.len() > MOST_SHOWN || found.iter().any(|(other, _)| *other == typed) {
+        if !is_word || typed.len() > MOST_SHOWN || !known.insert(typed.clone()) {
             return None;
         }
         found.push((typed, value.clone()));
@@ -388,6 +439,16 @@ fn short(text: &str) -> String {
     }
 }
 
+/// The value that is typed so: its own word, or the same number in another form.
+fn one_of_them<'v>(values: &'v [(String, Value)], typed: &str) -> Option<&'v (String, Value)> {
+    let same = || {
+        let number = decimal(typed)?;
+        let is_same = |value: &Value| value.is_number() && Decimal::of(&value.to_string()).as_ref() == Some(&number);
+        values.iter().find(|(_, value)| is_same(value))
+    };
+    values.iter().find(|(word, _)| word == typed).or_else(same)
+}
+
 impl FlagValue {
     /// What was typed, as JSON.
     ///
@@ -399,12 +460,15 @@ impl FlagValue {
         match self {
             Self::Text => Ok(Value::from(typed).to_string()),
             Self::Integer if is_integer(typed) => Ok(typed.to_owned()),
-            Self::Integer => wrong("a whole number, such as 5"),
+            Self::Integer => match decimal(typed).and_then(|number| number.whole()) {
+                Some(whole) => Ok(whole),
+                None => wrong("a whole number, such as 5"),
+            },
             Self::Number if is_number(typed) => Ok(typed.to_owned()),
             Self::Number => wrong("a number, such as 2.5"),
             Self::Boolean if matches!(typed, "true" | "false") => Ok(typed.to_owned()),
             Self::Boolean => wrong("true or false"),
-            Self::OneOf(values) => match values.iter().find(|(word, _)| word == typed) {
+            Self::OneOf(values) => match one_of_them(values, typed) {
                 Some((_, value)) => Ok(value.to_string()),
                 None => {
                     let known: Vec<&str> = values.iter().map(|(word, _)| word.as_str()).collect();
@@ -444,6 +508,19 @@ impl Flag {
         self.needed_with.as_deref()
     }
 
+    /// Has it say this, too.
+    fn note(&mut self, text: &str) {
+        if !self.shown.contains(text) {
+            self.shown.push_str(&format!("{}{text}", if self.shown.is_empty() { "" } else { " " }));
+        }
+    }
+
+    /// Whether it is yes or no, and needs no word behind it.
+    #[must_use]
+    pub fn is_switch(&self) -> bool {
+        self.word == FlagValue::Boolean && !self.is_list
+    }
+
     /// What it takes, where that is one of a few words.
     #[must_use]
     pub fn choices(&self) -> Vec<String> {
@@ -462,8 +539,8 @@ impl Flag {
     pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
         let last = values.last().map_or("", |it| it);
         let json = match last {
+            "null" if self.takes_null && (!self.is_list || values.len() == 1) => Ok("null".to_owned()),
             _ if self.is_list => self.list(values),
-            "null" if self.takes_null => Ok("null".to_owned()),
             word => self.word.json(word),
         };
         let json = json.map_err(|why| BadFlag::Value(self.name.clone(), why))?;
@@ -483,7 +560,7 @@ impl Flag {
     }
 
     fn example(&self) -> String {
-        if self.word == FlagValue::Boolean && !self.is_list {
+        if self.is_switch() {
             format!("--{}", self.name)
         } else {
             format!("--{} {}", self.name, quoted(&short(&self.sample)))
@@ -512,6 +589,10 @@ pub fn typed_name(name: &str) -> String {
 fn is_integer(typed: &str) -> bool {
     let digits = typed.strip_prefix('-').unwrap_or(typed);
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'))
+}
+
+fn decimal(typed: &str) -> Option<Decimal> {
+    is_number(typed).then(|| Decimal::of(typed)).flatten()
 }
 
 fn is_number(typed: &str) -> bool {
@@ -589,6 +670,39 @@ mod tests {
     }
 
     #[test]
+    fn null_alone_is_no_list_where_there_may_be_none() {
+        let list = |items: Value| json!({"type": ["array", "null"], "items": items});
+        let schema = json!({"properties": {"s": list(json!({"type": "string"})), "n": list(json!({"type": "integer"})),
+            "e": list(json!({"enum": ["null", "x"]})), "plain": {"type": "array", "items": {"type": "string"}}}});
+        let flags = ToolFlags::of(&schema, &[]);
+        let json = |name: &str, words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            flags.find(name).unwrap().typed(&words).map(|typed| typed.json).ok()
+        };
+        for (name, words, becomes) in [
+            ("s", ["null"].as_slice(), Some("null")),
+            ("n", &["null"], Some("null")),
+            ("s", &[r#"["null"]"#], Some(r#"["null"]"#)),
+            ("s", &["null", "x"], Some(r#"["null","x"]"#)),
+            ("n", &["null", "1"], None),
+            ("e", &["null"], Some(r#"["null"]"#)),
+            ("plain", &["null"], Some(r#"["null"]"#)),
+        ] {
+            assert_eq!(json(name, words).as_deref(), becomes, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn a_member_whose_flag_is_an_argument_s_is_said_to_be_given_in_json() {
+        let text = json!({"type": "string"});
+        let object = json!({"type": "object", "properties": {"b": text, "c": text}});
+        let flags = ToolFlags::of(&json!({"properties": {"a.b": text, "a": object}}), &[]);
+        assert_eq!(flags.find("a.b").unwrap().shown, "[not the member of --a, which is given in its JSON]");
+        assert_eq!(flags.find("a.b").unwrap().path, ["a.b"]);
+        assert_eq!(flags.find("a.c").unwrap().path, ["a", "c"]);
+    }
+
+    #[test]
     fn values_of_several_types_and_a_single_one_are_words_to_choose_from() {
         let schema = json!({"properties": {"e": {"enum": ["a", 1, true, null, "1", "true"]}, "c": {"const": "k"}}});
         let flags = ToolFlags::of(&schema, &[]);
@@ -619,8 +733,51 @@ mod tests {
             (&["--either", "five"], r#"either="five""#),
             (&["--max-count", "1"], "maxCount=1"),
             (&["--arg.city=--out"], r#"city="--out""#),
+            (&["--days", "7.0", "--level", "2.0"], "days=7 level=2"),
+            (&["--days=-1e2", "--level=1e0"], "days=-100 level=1"),
         ] {
             assert_eq!(typed(given).as_deref(), Ok(becomes), "{given:?}");
+        }
+    }
+
+    #[test]
+    fn very_many_values_are_words_to_choose_from_as_quickly() {
+        let values: Vec<Value> = (0..100_000).map(|n| json!(format!("value {n}"))).collect();
+        let flags = ToolFlags::of(&json!({"properties": {"e": {"enum": values}}}), &[]);
+        assert!(matches!(&flags.flags[0].word, FlagValue::OneOf(all) if all.len() == 100_000));
+        let said = flags.flags[0].typed(&["else".to_owned()]).unwrap_err().to_string();
+        assert!(said.contains("is none of its values") && said.len() < 1_000, "{said}");
+    }
+
+    #[test]
+    fn a_name_that_two_flags_claim_is_neither_of_them() {
+        let boolean = json!({"type": "boolean"});
+        let of = |names: &[&str]| {
+            let properties: Map<String, Value> =
+                names.iter().map(|name| ((*name).to_owned(), boolean.clone())).collect();
+            ToolFlags::of(&json!({ "properties": properties }), &[])
+        };
+        let typed = |names: &[&str], typed: &str| {
+            let flags = of(names);
+            let read = flags.read(words(&[typed])).map_err(|error| error.to_string())?;
+            Ok(read.0.into_iter().map(|one| format!("{}={}", one.path.join("/"), one.json)).collect::<String>())
+        };
+        for (names, word, becomes) in [
+            (["cache", "no_cache"], "--no_cache", Ok("no_cache=true")),
+            (
+                ["cache", "no_cache"],
+                "--no-cache",
+                Err("unknown flag --no-cache; it could be --no_cache or --cache=false"),
+            ),
+            (["cache", "no-cache"], "--no-cache", Ok("no-cache=true")),
+            (["x_y", "x-y"], "--x-y", Ok("x-y=true")),
+            (["x_y", "x-y"], "--no-x_y", Ok("x_y=false")),
+            (["x_y", "x-y"], "--X-y", Err("unknown flag --X-y; it could be --x_y or --x-y")),
+            (["a_b-c", "a-b_c"], "--a-b-c", Err("unknown flag --a-b-c; it could be --a_b-c or --a-b_c")),
+            (["a_b-c", "other"], "--A-b-C", Ok("a_b-c=true")),
+        ] {
+            let becomes = becomes.map(str::to_owned).map_err(str::to_owned);
+            assert_eq!(typed(&names, word), becomes, "{names:?} {word}");
         }
     }
 

@@ -15,6 +15,7 @@
 pub mod answers;
 pub mod arguments;
 pub mod completion;
+mod decimal;
 pub mod destination;
 pub mod findings;
 pub mod flags;

@@ -10,6 +10,9 @@ const SCHEMA: &str = "mcp-client/1";
 /// Most characters of an error, which a tool may have written.
 const MAX_ERROR: usize = 4_000;
 
+/// Of what is no result of a tool.
+const NO_RESULT: &str = "its result is none of MCP: an object with \"content\" is expected";
+
 /// What became of a step.
 #[derive(Debug, Clone, Serialize)]
 pub struct StepReport {
@@ -51,9 +54,11 @@ struct Given {
 impl StepReport {
     /// Of a result.
     pub fn of(result: &RawValue) -> Self {
-        let Ok(given) = serde_json::from_str::<Given>(result.get()) else {
-            return Self::failed("its result is none of MCP: an object with \"content\" is expected");
-        };
+        let Ok(given) = serde_json::from_str::<Given>(result.get()) else { return Self::failed(NO_RESULT) };
+        // Old servers leave the content out beside what is structured; without either nothing says that it was done.
+        if given.content.is_none() && given.structured_content.is_none() && !given.is_error {
+            return Self::failed(NO_RESULT);
+        }
         // Whoever printed it may have laid it out in several lines.
         let in_line = |raw: Box<RawValue>| RawValue::from_string(one_line(&raw)).unwrap_or(raw);
         let content = given.content.filter(|content| content.get().starts_with('[')).map(in_line);
@@ -165,6 +170,17 @@ mod tests {
     fn one_block_of_an_odd_shape_hides_no_text_of_an_error() {
         let bad = of(r#"{"content":[7,{"type":"text","text":"\ud800"},{"type":"text","text":"no"}],"isError":true}"#);
         assert_eq!(bad.error.as_deref(), Some("no"));
+    }
+
+    #[test]
+    fn what_has_no_content_is_no_success() {
+        for none in ["{}", r#"{"content":null}"#, r#"{"content":null,"structuredContent":null}"#, r#"{"task":{}}"#] {
+            let report = of(none);
+            assert!(!report.is_success() && report.error.as_deref() == Some(NO_RESULT), "{none}");
+        }
+        for fine in [r#"{"content":[]}"#, r#"{"structuredContent":{"n":1}}"#] {
+            assert!(of(fine).is_success(), "{fine}");
+        }
     }
 
     #[test]

@@ -10,30 +10,38 @@ const REPLACEMENT: &[u8; 4] = b"fffd";
 #[must_use]
 pub fn with_whole_pairs(text: Box<RawValue>) -> Box<RawValue> {
     // Nearly always, and quickly found out of a large one.
-    if !text.get().contains("\\ud") && !text.get().contains("\\uD") {
+    if !text.get().contains("\\u") {
+        return text;
+    }
+    let halves = halves(text.get().as_bytes());
+    if halves.is_empty() {
         return text;
     }
     let mut bytes = text.get().as_bytes().to_vec();
-    replace_halves(&mut bytes);
+    for at in halves {
+        bytes[at + 2..at + 6].copy_from_slice(REPLACEMENT);
+    }
     // ASCII in place of ASCII, four digits for four.
     let whole = String::from_utf8(bytes).ok().and_then(|whole| RawValue::from_string(whole).ok());
     whole.unwrap_or(text)
 }
 
-fn replace_halves(bytes: &mut [u8]) {
-    let mut at = 0;
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
-        at += found;
+/// Where the escapes of halves begin.
+fn halves(bytes: &[u8]) -> Vec<usize> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(ahead) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+        at += ahead;
         at += match (unit(bytes, at), unit(bytes, at + 6)) {
             (Some(0xd800..0xdc00), Some(0xdc00..0xe000)) => 12,
             (Some(0xd800..0xe000), _) => {
-                bytes[at + 2..at + 6].copy_from_slice(REPLACEMENT);
+                found.push(at);
                 6
             }
             (Some(_), _) => 6,
             (None, _) => 2,
         };
     }
+    found
 }
 
 /// The code unit of the escape that begins here.

@@ -10,7 +10,7 @@ use std::{ffi::OsString, time::Duration};
 
 use footbridge_cli::{
     completion::Shell,
-    flags::{Flag, FlagValue, ToolFlags, ToolWord},
+    flags::{ToolFlags, ToolWord},
     output,
     render::Format,
 };
@@ -67,8 +67,9 @@ fn candidates(before: &[OsString], current: &str) -> Option<Vec<String>> {
     let own = flags(&typed).unwrap_or_default();
     let of_tool = own.flags.iter().map(|flag| flag.name.clone());
     let all = of_tool.chain(options_with(typed.subcommand()).map(str::to_owned));
-    let no = own.flags.iter().filter(|flag| is_switch(flag) && current.starts_with("--no"));
-    Some(all.map(|name| format!("--{name}")).chain(no.map(|flag| format!("--no-{}", flag.name))).collect())
+    let no = own.flags.iter().map(|flag| format!("no-{}", flag.name)).filter(|_| current.starts_with("--no"));
+    let no = no.filter(|name| matches!(own.meant(name).as_slice(), [(_, true)]));
+    Some(all.chain(no).map(|name| format!("--{name}")).collect())
 }
 
 /// What an option takes, where that is one of a few words.
@@ -119,7 +120,7 @@ fn known(words: &[&str]) -> Vec<String> {
 fn of_flags(typed: &Typed) -> Vec<String> {
     let flags = flags(typed).unwrap_or_default();
     let open = match typed.behind.last() {
-        Some(ToolWord::Flag(name, None)) => flags.find(name).filter(|flag| !is_switch(flag)),
+        Some(ToolWord::Flag(name, None)) => flags.find(name).filter(|flag| !flag.is_switch()),
         _ => None,
     };
     match open {
@@ -130,10 +131,6 @@ fn of_flags(typed: &Typed) -> Vec<String> {
 
 fn options() -> impl Iterator<Item = String> {
     OPTIONS.iter().map(|name| format!("--{name}"))
-}
-
-fn is_switch(flag: &Flag) -> bool {
-    flag.word == FlagValue::Boolean && !flag.is_list
 }
 
 /// The flags of the tool or of the prompt that is named.

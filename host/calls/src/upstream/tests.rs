@@ -287,9 +287,23 @@ async fn what_readers_take_differently_is_an_error_of_the_provider() {
 }
 
 #[tokio::test]
+async fn half_a_surrogate_pair_stops_no_reader_of_a_result() {
+    for (odd, whole) in [
+        (r#"{"contents":[{"text":"a\ud800b"}]}"#, r#"{"contents":[{"text":"a\ufffdb"}]}"#),
+        (r#"{"contents":[{"text":"\ud83d\ude00\n"}]}"#, r#"{"contents":[{"text":"\ud83d\ude00\n"}]}"#),
+    ] {
+        let Outcome::Result(result) = read(odd).await else { panic!("{odd}") };
+        assert_eq!(result.text.get(), whole);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_result_is_not_handed_on() {
     assert!(matches!(read("{\"contents\":[]}").await, Outcome::Result(_)));
-    for odd in ["[]", "7", "null", "{\"n\":1234567890}"] {
+    let fine = r#"{"content":[],"task":{"taskId":"1"}}"#;
+    assert!(matches!(read(fine).await, Outcome::Result(_)), "a member of the server's own");
+    for odd in ["[]", "7", "null", "{\"n\":1234567890}", r#"{"task":{"taskId":"1"}}"#, r#"{"content":null,"task":{}}"#]
+    {
         let outcome = read(odd).await;
         assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Unusable)), "{odd}: {outcome:?}");
     }

@@ -1,5 +1,5 @@
 //! What comes of a request, as MCP writes it. A server's own words go out as they are, but for halves of
-//! surrogate pairs, at which clients stop that hold answers to be text.
+//! surrogate pairs, at which clients stop that hold answers to be text, and for what strict clients do not take.
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _, sync::Arc};
 
@@ -12,7 +12,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    SESSION,
+    SESSION, client_shape,
     clients::McpClient,
     refusals::{self, Sought},
     related,
@@ -128,6 +128,14 @@ impl McpEncoder {
         members
     }
 
+    /// What came of it, in the shape that clients take.
+    fn taken(&self, answer: Found) -> Found {
+        match self.shape {
+            Shape::Tool | Shape::Task(_) => answer.map(client_shape::result),
+            Shape::Initialized(_) | Shape::Listed | Shape::Read | Shape::Plain => answer,
+        }
+    }
+
     fn refused(&self, failure: &footbridge_calls::cause::Failure) -> Result<Box<RawValue>, ErrorObject> {
         match self.shape {
             Shape::Tool | Shape::Task(_) => refusals::of_tool(failure, self.sought.as_ref()),
@@ -167,7 +175,7 @@ pub(super) fn notification(method: &str, params: &str) -> Bytes {
 
 impl Encoder for McpEncoder {
     fn whole(&self, answer: Found) -> Response<Pieces> {
-        let answer = answer.or_else(|failure| self.refused(&failure));
+        let answer = self.taken(answer).or_else(|failure| self.refused(&failure));
         let answer = match &self.shape {
             Shape::Task(id) => {
                 answer.and_then(|text| related::to_task(&text, id).map_err(|failure| error_of(&failure)))
@@ -209,7 +217,7 @@ impl Encoder for McpEncoder {
     }
 
     fn last_event(&self, answer: Found) -> Pieces {
-        let answer = answer.map(with_whole_pairs).or_else(|failure| self.refused(&failure));
+        let answer = self.taken(answer).map(with_whole_pairs).or_else(|failure| self.refused(&failure));
         let members = answer.as_ref().map(|text| self.members(text)).unwrap_or_default();
         self.answer.last_event(EVENT, answer.map(|text| (text, members.as_str())))
     }

@@ -1,8 +1,8 @@
-//! Entries of listings in the shape that strict clients take.
+//! Entries of listings, and results of tools, in the shape that strict clients take.
 //!
 //! Many clients check a whole listing and refuse all of it for one member of one entry: one server's tool would take
 //! those of all others away. So what no client takes is written as they take it where it means the same, and else the
-//! member, or the entry, is left out. Calls are decided by what the server said, whatever is shown here.
+//! member, or the entry, is left out. A result that they refuse is worse: its call was made. Calls are decided by what the server said, whatever is shown here.
 
 use std::{borrow::Cow, fmt};
 
@@ -147,6 +147,29 @@ pub(super) fn shown<'a>(entry: &'a str, form: &ObjectForm) -> Result<Cow<'a, str
     match form.required.iter().find(|name| !written.has(name)) {
         Some(missing) => Err(NotShown(missing)),
         None => Ok(written.instead_of(entry)),
+    }
+}
+
+/// A tool's result as it is shown: without members that are null and a structured part that is no object, and with a
+/// content. What is in these is its server's own.
+pub(super) fn result(given: Box<RawValue>) -> Box<RawValue> {
+    let text = given.get();
+    // Nearly always, and quickly found out of a large one.
+    let is_plain = text.starts_with("{\"content\":[") && !text.contains("null") && !text.contains("structuredContent");
+    let members = (!is_plain).then(|| serde_json::from_str::<Members<'_>>(text)).and_then(Result::ok);
+    let Some(members) = members else { return given };
+    let mut written = Written::default();
+    for (name, value) in members.0 {
+        let value = value.get();
+        let is_taken = value != "null" && (name != "structuredContent" || value.starts_with('{'));
+        written.add(name, is_taken.then_some(value.into()));
+    }
+    if !written.has("content") {
+        written.add("content".to_owned(), Some(instead("[]")));
+    }
+    match written.instead_of(text) {
+        Cow::Owned(other) => RawValue::from_string(other).unwrap_or(given),
+        Cow::Borrowed(_) => given,
     }
 }
 
@@ -311,6 +334,26 @@ mod tests {
             assert!(said.contains("its inputSchema is not that of an object"), "{other}: {said}");
         }
         assert_eq!(tool(object), object);
+    }
+
+    #[test]
+    fn a_result_has_what_clients_want_and_nothing_that_they_do_not_take() {
+        for (given, written) in [
+            ("{}", r#"{"content":[]}"#),
+            (r#"{"content":null,"isError":null,"_meta":null}"#, r#"{"content":[]}"#),
+            (r#"{"content":[],"isError":null,"n":1.50}"#, r#"{"content":[],"n":1.50}"#),
+            (r#"{"content":[],"structuredContent":[null]}"#, r#"{"content":[]}"#),
+            (r#"{"structuredContent":{"a":null}}"#, r#"{"structuredContent":{"a":null},"content":[]}"#),
+        ] {
+            assert_eq!(result(RawValue::from_string(given.to_owned()).unwrap()).get(), written, "{given}");
+        }
+        for same in [
+            r#"{"content":[{"type":"text","text":"a"}],"own":1e400}"#,
+            r#"{"content":[{"type":"text","text":"null"}], "isError" : true}"#,
+            r#"{"isError":false, "content":[],"structuredContent": {"a":null}}"#,
+        ] {
+            assert_eq!(result(RawValue::from_string(same.to_owned()).unwrap()).get(), same);
+        }
     }
 
     #[test]

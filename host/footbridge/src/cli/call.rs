@@ -36,7 +36,7 @@ Examples:
   footbridge call --policy readonly git git_log '{\"repo_path\":\".\"}' --json
 
 Exit status, as of tool-cli --exit-codes: 0 done; 1 the tool reported an error; 2 usage, names or arguments; 3 no harness
-to call through, or the server is not available; 5 denied; 6 approval pending or expired; 7 over a limit; 8 timed out; 9
+to call through, or no call could be made; 5 denied; 6 approval pending or expired; 7 over a limit; 8 timed out; 9
 outcome unknown; 125 the harness failed, or the result could not be written; 129, 130 and 143 interrupted.";
 
 #[derive(Debug, Args)]

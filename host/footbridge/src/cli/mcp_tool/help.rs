@@ -87,7 +87,7 @@ fn options_text() -> String {
         "{}\n\nExamples:\n  {NAME} time__get_current_time --timezone Europe/Zurich\n  \
          {NAME} files__read_file --json '{{\"path\": \"notes.txt\"}}' --output json\n\n\
          Exit status: 0 done; 1 the tool reported an error; 2 usage, names or arguments; 3 no harness to call through, or\n\
-         the server is not available; 5 denied; 6 approval pending or expired; 7 over a limit; 8 timed out; 9 outcome\n\
+         no call could be made; 5 denied; 6 approval pending or expired; 7 over a limit; 8 timed out; 9 outcome\n\
          unknown; 125 the harness failed, or the result could not be written; 129, 130 and 143 interrupted.\n",
         options.trim_end()
     )

@@ -122,6 +122,25 @@ impl Options {
         }
     }
 
+    /// That what decides about the call is said once, before the tool's name or behind it: who reads one of the two would not
+    /// know that the other counts.
+    fn decides_once(&self, later: &Self) -> Result<(), OneShotFailure> {
+        let (one, other) = (&self.how, &later.how);
+        let differ = |one: &Option<String>, other: &Option<String>| one.is_some() && other.is_some() && one != other;
+        let what = if differ(&one.policy, &other.policy) {
+            "two of --policy"
+        } else if differ(&one.via, &other.via) {
+            "two of --via"
+        } else if (one.policy.is_some() && other.via.is_some()) || (one.via.is_some() && other.policy.is_some()) {
+            "--policy and --via"
+        } else {
+            return Ok(());
+        };
+        Err(OneShotFailure::Usage(format!(
+            "{what} are given, before the tool's name and behind it: one alone can count"
+        )))
+    }
+
     fn is_json(&self) -> bool {
         self.output == Some(Output::Json)
     }
@@ -195,7 +214,7 @@ fn taken() -> Vec<String> {
 /// What was typed for one tool, once its flags are known.
 fn command(name: &str, flags: &ToolFlags) -> Command {
     let command = Command::new(format!("{NAME} {}", Escaped(name))).no_binary_name(true).disable_help_flag(true);
-    Options::augment_args(command.args(flags::args(flags, &taken())).next_help_heading("Options")).max_term_width(100)
+    Options::augment_args(command.args(flags::args(flags)).next_help_heading("Options")).max_term_width(100)
 }
 
 fn tool(options: Options, words: Vec<OsString>) -> i32 {
@@ -204,8 +223,12 @@ fn tool(options: Options, words: Vec<OsString>) -> i32 {
     let words: Vec<OsString> = words.collect();
     // They may say how errors are shown, and where servers are: looked for before the tool's own flags are known.
     let early = which::early(&words);
+    let decides_once = options.decides_once(&early);
     let options_before = options.clone().and(early);
     let json = options_before.is_json();
+    if let Err(failure) = decides_once {
+        return ended(Err(failure), json);
+    }
     match call(options, options_before, &name, &words) {
         Ok(Ok(())) => 0,
         Ok(Err(unfit)) if json => ended(Err(OneShotFailure::Usage(unfit.render().to_string())), true),
@@ -280,7 +303,8 @@ impl Named {
         words: &[OsString],
     ) -> Result<Result<(Options, ToolWords), Unfit>, OneShotFailure> {
         let flags = self.flags(list)?;
-        let matches = match command(&self.name(), &flags).try_get_matches_from(words) {
+        let typed = flags::named(&flags, &taken(), words);
+        let matches = match command(&self.name(), &flags).try_get_matches_from(typed) {
             Ok(matches) => matches,
             Err(unfit) => return Ok(Err(tips::with_tip(unfit, &flags, words))),
         };

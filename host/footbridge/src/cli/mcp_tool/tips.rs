@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use footbridge_cli::flags::{Flag, FlagValue, ToolFlags};
+use footbridge_cli::flags::ToolFlags;
 use footbridge_proto::text::Escaped;
 
 /// The mistake with a tip of ours in place of its own, where there is one.
@@ -13,7 +13,8 @@ pub(super) fn with_tip(mut unfit: clap::Error, flags: &ToolFlags, words: &[OsStr
         _ => String::new(),
     };
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-    if let Some(tip) = in_json(&wrong, flags).or_else(|| with_equals(&wrong, flags, &words)) {
+    let claims = || flags.claims(wrong.strip_prefix("--")?);
+    if let Some(tip) = in_json(&wrong, flags).or_else(claims).or_else(|| with_equals(&wrong, flags, &words)) {
         unfit.remove(ContextKind::SuggestedArg);
         unfit.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
@@ -29,11 +30,10 @@ fn in_json(wrong: &str, flags: &ToolFlags) -> Option<String> {
 
 /// That a word is a flag's value only behind its `=`: of what is yes or no, and one that begins with `-`.
 fn with_equals(wrong: &str, flags: &ToolFlags, words: &[&str]) -> Option<String> {
-    let is_switch = |flag: &Flag| flag.word == FlagValue::Boolean && !flag.is_list;
     let of = |pair: &[&str]| {
         let flag = flags.find(pair[0].strip_prefix("--")?)?;
         let value = pair[1];
-        let is_meant = if is_switch(flag) {
+        let is_meant = if flag.is_switch() {
             ["true", "false"].contains(&value) && value == wrong
         } else {
             value.len() > 1 && value.starts_with('-') && is_no_flag(value, flags)
@@ -47,5 +47,5 @@ fn is_no_flag(word: &str, flags: &ToolFlags) -> bool {
     let name = word.trim_start_matches('-');
     let name = name.split_once('=').map_or(name, |(name, _)| name);
     let is_option = super::taken().iter().any(|option| option == name);
-    word != "--" && flags.find(name).is_none() && !is_option && !["-h", "-v"].contains(&word)
+    word != "--" && flags.meant(name).is_empty() && !is_option && !["-h", "-v"].contains(&word)
 }

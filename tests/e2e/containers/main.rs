@@ -4,10 +4,10 @@
 
 mod development;
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Instant};
 
-use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes};
-use nix::sys::signal::Signal;
+use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes, skipped};
+use nix::{libc, sys::signal::Signal};
 
 trait Shell {
     fn shell(&self, script: &str) -> Running;
@@ -127,6 +127,34 @@ fn a_container_has_its_one_port_and_nothing_of_the_host() {
     let path = printed.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
     assert!(path.starts_with("/run/footbridge/bin:/"), "{path}");
     assert!(!printed.contains(host.path().to_str().unwrap()), "a path of the host: {printed}");
+}
+
+/// What no network namespace holds, and what is the host's user's own: an engine's filter leaves both open.
+#[test]
+fn a_container_has_no_vsock_and_no_keyring() {
+    let test = "a_container_has_no_vsock_and_no_keyring";
+    let Some(engine) = Engine::podman(test) else { return };
+    let perl = Path::new("/usr/bin/perl");
+    if !perl.exists() || Path::new("/lib").canonicalize().unwrap() != Path::new("/usr/lib") {
+        return skipped(test, "no perl that all of /usr is enough for");
+    }
+    let mut host = engine.host(Engine::TOOLS);
+    for (from, at) in [("/usr", "/usr"), ("/usr/lib", "/lib"), ("/usr/lib64", "/lib64")] {
+        if Path::new(from).exists() {
+            host = host.option(format!("--engine-arg=--volume={from}:{at}:ro"));
+        }
+    }
+    let calls = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_io_uring_setup];
+    let script = "print socket(S, 40, 1, 0) ? 'vsock' : $!+0, qq(\\n); \
+                  for (@ARGV) { my $r = syscall($_ + 0, 0, 0, 0, 0, 0); print $r < 0 ? $!+0 : $r, qq(\\n) }";
+    let numbers = calls.map(|call| call.to_string());
+    let words: Vec<&str> =
+        ["/usr/bin/perl", "-e", script].into_iter().chain(numbers.iter().map(String::as_str)).collect();
+    assert_eq!(host.runs(&words).well(), "1\n".repeat(5));
+    let nested = "unshare -U true 2>/dev/null && echo made; echo end";
+    assert_eq!(host.runs(&["/usr/bin/sh", "-c", nested]).stdout, "end\n");
+    let told = "footbridge-relay --listen tcp:127.0.0.1:0 --to vsock:host:7179 --filter -- true";
+    host.shells(told).fails(2, &["refuses AF_VSOCK"]);
 }
 
 #[test]

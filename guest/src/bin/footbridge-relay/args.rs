@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_domains::Nesting;
 use footbridge_proto::{
     endpoint::{Endpoint, EndpointError, TcpEndpoint, VsockCid},
     vars,
@@ -33,6 +34,9 @@ Usage:
   --path-first DIR         with CMD: put DIR before all others on CMD's PATH
   --write-below PATH       have CMD, and the relay, write nowhere else; for each folder or file where they may, as far
                            as the kernel knows how (Landlock); nothing can be mounted then
+  --filter                 refuse CMD, and the relay, the system calls that no sandbox of Footbridge has: sockets of
+                           vsock, keyrings, io_uring, user namespaces, set-user-id files; not with --to vsock:
+  --allow-user-namespaces  with --filter: let CMD make user namespaces and set-user-id files, as far as it may
   -h, --help               show this
   -V, --version            show the version
 
@@ -64,6 +68,8 @@ pub(crate) struct Options {
     pub(crate) path_first: Option<OsString>,
     /// Where alone it may write, unless this is empty.
     pub(crate) write_below: Vec<OsString>,
+    /// The system call filter, where it is to have one.
+    pub(crate) filter: Option<Nesting>,
     /// Empty where there is none.
     pub(crate) command: Vec<OsString>,
 }
@@ -114,6 +120,10 @@ pub(crate) enum ArgsError {
     OneStream(Endpoint),
     #[error("cannot connect to {0}: it is something to listen on; write vsock:host:PORT")]
     AnyCid(Endpoint),
+    #[error("cannot connect to {0} with --filter, which refuses AF_VSOCK: leave --filter out, or use unix:PATH")]
+    Filtered(Endpoint),
+    #[error("--allow-user-namespaces is for --filter, which refuses them: without it nothing does")]
+    NoFilter,
     #[error("port 0 stands for a free port, which only --listen can ask for")]
     ToPortZero,
     #[error("--path-first is empty, and an empty part of PATH is the working folder: name a folder, or leave it out")]
@@ -133,6 +143,8 @@ struct Typed {
     lifeline_grace: Option<Duration>,
     path_first: Option<OsString>,
     write_below: Vec<OsString>,
+    filter: bool,
+    nesting: Nesting,
     command: Vec<OsString>,
 }
 
@@ -166,6 +178,8 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
             }
             Some(Arg::Long("path-first")) => typed.path_first = Some(not_empty(parser.value()?)?),
             Some(Arg::Long("write-below")) => typed.write_below.push(parser.value()?),
+            Some(Arg::Long("filter")) => typed.filter = true,
+            Some(Arg::Long("allow-user-namespaces")) => typed.nesting = Nesting::Allowed,
             Some(Arg::Value(word)) => return Err(ArgsError::BareWord(word)),
             Some(other) => return Err(other.unexpected().into()),
         }
@@ -195,6 +209,12 @@ impl Typed {
             return Err(ArgsError::WideListen(listen));
         }
         check_to(&to, &listen)?;
+        if self.filter && matches!(to, Endpoint::Vsock(_)) {
+            return Err(ArgsError::Filtered(to));
+        }
+        if !self.filter && self.nesting == Nesting::Allowed {
+            return Err(ArgsError::NoFilter);
+        }
         Ok(Options {
             listen,
             to,
@@ -204,6 +224,7 @@ impl Typed {
             lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
             path_first: self.path_first,
             write_below: self.write_below,
+            filter: self.filter.then_some(self.nesting),
             command: self.command,
         })
     }
@@ -318,6 +339,8 @@ mod tests {
             (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
             (&["--to", "unix:/b", "--path-first", ""], "name a folder"),
             (&["--to", "unix:/b", "--path-first="], "name a folder"),
+            (&["--to", "vsock:host:1", "--filter"], "refuses AF_VSOCK"),
+            (&["--to", "unix:/b", "--allow-user-namespaces"], "is for --filter"),
             (&["--to", "unix:/b", "word"], "the command goes behind --"),
         ] {
             let error = options(words).unwrap_err().to_string();

@@ -33,7 +33,7 @@ use std::{
     rc::Rc,
 };
 
-use footbridge_domains::write_below;
+use footbridge_domains::{FilterError, refuse_calls, write_below};
 use footbridge_guest::sys::{self, OpenFiles};
 
 use crate::{
@@ -55,6 +55,8 @@ enum RelayError {
     Listen(#[from] ListenError),
     #[error("cannot keep to what it may write: {0}")]
     WriteBelow(#[source] nix::errno::Errno),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
     #[error("cannot start: {0}")]
     Start(#[source] io::Error),
     #[error(transparent)]
@@ -67,7 +69,7 @@ impl RelayError {
     fn status(&self) -> u8 {
         match self {
             Self::ReadyFd { .. } => 2,
-            Self::Announce { .. } | Self::Listen(_) | Self::WriteBelow(_) | Self::Start(_) => 1,
+            Self::Announce { .. } | Self::Listen(_) | Self::WriteBelow(_) | Self::Filter(_) | Self::Start(_) => 1,
             Self::Command(error) => error.status(),
             Self::Gone(_) => 125,
         }
@@ -112,6 +114,9 @@ fn start(options: Options) -> Result<u8, RelayError> {
     sys::close_the_rest_on_exec();
     if !options.write_below.is_empty() {
         write_below(options.write_below.iter().map(Path::new)).map_err(RelayError::WriteBelow)?;
+    }
+    if let Some(nesting) = options.filter {
+        refuse_calls(nesting)?;
     }
     let open_files = OpenFiles::raise().map_err(RelayError::Start)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;

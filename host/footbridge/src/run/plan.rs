@@ -225,6 +225,7 @@ impl Plan<'_> {
             programs: [&guest.relay, &guest.tool_cli],
             env,
             terminal,
+            nesting: self.nesting,
             relay_args: self.relay_args(&socket),
         };
         Ok(engine.command(container, client, vars::TOKEN)?)

@@ -183,6 +183,12 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError`], also while there is no such container yet.
+    /// The same with other `--engine-arg`s.
+    #[must_use]
+    pub fn with_args(self, args: &[OsString]) -> Self {
+        Self::new(self.kind, self.program, args)
+    }
+
     pub async fn signal(
         &self,
         container: &str,

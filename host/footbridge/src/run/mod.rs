@@ -233,7 +233,8 @@ fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<Listener> {
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Endpoint::Unix(folder.socket()?),
     };
     let access = Access { mode: choice.socket_mode(), ..Access::default() };
-    Ok(Listeners::default().bind(&Listen { access, ..Listen::at(endpoint) })?)
+    let listeners = Listeners::default().with_own_folder(folder.path().to_owned());
+    Ok(listeners.bind(&Listen { access, ..Listen::at(endpoint) })?)
 }
 
 fn session_name() -> SessionName {

@@ -123,7 +123,7 @@ fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
         shared = shared.path().display(),
     );
     let ran = host.runs_script(&script);
-    let expected = "written\nin tmp\n0\n0\nnot a secret\n0\n0\nrun\nbin\nfootbridge.sock\nfootbridge.sock.lock\nno\nnor that\n\
+    let expected = "written\nin tmp\n0\n0\nnot a secret\n0\n0\nrun\nbin\nfootbridge.sock\nno\nnor that\n\
                     0\n{\"cities\"\n";
     assert_eq!(ran.stdout, expected, "{ran:?}");
     assert!(host.work().join("here").exists());

@@ -11,7 +11,6 @@
 //! Failure: any step that does not work ends the start with a [`StartRefusal`] that names it. There is no half sandbox.
 //! It refuses to know why a path is hidden, and what the program is.
 
-pub(crate) mod filter;
 mod held;
 mod identity;
 mod layer;
@@ -20,7 +19,7 @@ mod mounts;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use footbridge_domains::write_below;
+use footbridge_domains::{Nesting, refuse_calls, write_below};
 use nix::sched::CloneFlags;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
@@ -28,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use crate::file_plan::FilePlan;
 use crate::refusal::{StartRefusal, Step};
 use crate::sys;
-use filter::Nesting;
 pub(crate) use identity::map as map_identity;
 pub(crate) use mounts::{can_cover, cover, of_the_machine};
 
@@ -106,6 +104,6 @@ impl Isolation {
             // Sandboxes in this one have to mount.
             write_below(files.written().iter().map(PathBuf::as_path)).map_err(StartRefusal::at(Step::OwnPlaces))?;
         }
-        filter::install(*nesting).map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() })
+        refuse_calls(*nesting).map_err(|error| StartRefusal { step: Step::Filter, errno: error.errno() as i32 })
     }
 }

@@ -16,6 +16,7 @@ pub mod priority;
 pub mod process;
 pub mod pty;
 mod refusal;
+pub mod regular_file;
 pub mod sandbox;
 pub mod signals;
 pub mod sys;

@@ -4,10 +4,10 @@
 
 mod development;
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, process::Command, time::Instant};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Instant};
 
-use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes};
-use nix::sys::signal::Signal;
+use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes, skipped};
+use nix::{libc, sys::signal::Signal};
 
 trait Shell {
     fn shell(&self, script: &str) -> Running;
@@ -108,7 +108,7 @@ fn a_container_has_its_one_port_and_nothing_of_the_host() {
     let ran = host.shells(script);
     let none = "0000000000000000\n".repeat(5);
     let expected = format!(
-        "lo\nno way out\n{none}1\nread-only\nthis too\na place to write\nbin\nfootbridge.sock\nfootbridge.sock.lock\n\
+        "lo\nno way out\n{none}1\nread-only\nthis too\na place to write\nbin\nfootbridge.sock\n\
          footbridge-relay\ntool-cli\nfootbridge-relay\n"
     );
     assert_eq!(ran.stdout, expected, "{ran:?}");
@@ -129,17 +129,44 @@ fn a_container_has_its_one_port_and_nothing_of_the_host() {
     assert!(!printed.contains(host.path().to_str().unwrap()), "a path of the host: {printed}");
 }
 
+/// What no network namespace holds, and what is the host's user's own: an engine's filter leaves both open.
+#[test]
+fn a_container_has_no_vsock_and_no_keyring() {
+    let test = "a_container_has_no_vsock_and_no_keyring";
+    let Some(engine) = Engine::podman(test) else { return };
+    let perl = Path::new("/usr/bin/perl");
+    if !perl.exists() || Path::new("/lib").canonicalize().unwrap() != Path::new("/usr/lib") {
+        return skipped(test, "no perl that all of /usr is enough for");
+    }
+    let mut host = engine.host(Engine::TOOLS);
+    for (from, at) in [("/usr", "/usr"), ("/usr/lib", "/lib"), ("/usr/lib64", "/lib64")] {
+        if Path::new(from).exists() {
+            host = host.option(format!("--engine-arg=--volume={from}:{at}:ro"));
+        }
+    }
+    let calls = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_io_uring_setup];
+    let script = "print socket(S, 40, 1, 0) ? 'vsock' : $!+0, qq(\\n); \
+                  for (@ARGV) { my $r = syscall($_ + 0, 0, 0, 0, 0, 0); print $r < 0 ? $!+0 : $r, qq(\\n) }";
+    let numbers = calls.map(|call| call.to_string());
+    let words: Vec<&str> =
+        ["/usr/bin/perl", "-e", script].into_iter().chain(numbers.iter().map(String::as_str)).collect();
+    assert_eq!(host.runs(&words).well(), "1\n".repeat(5));
+    let nested = "unshare -U true 2>/dev/null && echo made; echo end";
+    assert_eq!(host.runs(&["/usr/bin/sh", "-c", nested]).stdout, "end\n");
+    let told = "footbridge-relay --listen tcp:127.0.0.1:0 --to vsock:host:7179 --filter -- true";
+    host.shells(told).fails(2, &["refuses AF_VSOCK"]);
+}
+
 #[test]
 fn users_that_are_strangers_to_the_host_reach_tools() {
     let Some(engine) = Engine::podman("users_that_are_strangers_to_the_host_reach_tools") else { return };
-    let script =
-        "id -u; tool-cli demo list_cities '{}' | cut -c 1-9; cat /run/footbridge/footbridge.sock.lock && echo no";
+    let script = "id -u; tool-cli demo list_cities '{}' | cut -c 1-9; cat /run/footbridge/footbridge.sock.lock 2>&1 | grep -o 'No such file'";
     let host = engine.host(Engine::TOOLS).option("--engine-arg=--user=4321");
-    assert_eq!(host.shells(script).stdout, "4321\n{\"cities\"\n");
+    assert_eq!(host.shells(script).stdout, "4321\n{\"cities\"\nNo such file\n");
     // As without root: user 0 inside is a stranger outside.
     let mapped = ["--engine-arg=--uidmap=0:100000:65536", "--engine-arg=--gidmap=0:100000:65536"];
     let host = mapped.iter().fold(engine.host(Engine::TOOLS), Host::option);
-    assert_eq!(host.shells(script).stdout, "0\n{\"cities\"\n");
+    assert_eq!(host.shells(script).stdout, "0\n{\"cities\"\nNo such file\n");
 }
 
 #[test]
@@ -182,6 +209,90 @@ fn what_must_not_be_mounted_is_refused_however_it_is_typed() {
     let opened = with(&[format!("--engine-arg=--volume={}:/m", hooks.display())]);
     assert_eq!(opened.status, 0, "{opened:?}");
     assert!(opened.stderr.contains(".git/hooks (what is written there runs, or is obeyed, outside)"), "{opened:?}");
+}
+
+/// A command of an earlier run put a link in place of a folder of the project.
+#[test]
+fn a_link_that_a_container_left_decides_nothing_about_the_next_one() {
+    let test = "a_link_that_a_container_left_decides_nothing_about_the_next_one";
+    let Some(engine) = Engine::podman(test) else { return };
+    let host = engine.host(Engine::TOOLS);
+    let home = host.path().join("some home");
+    let project = tempfile::tempdir().unwrap();
+    fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let place = project.path().canonicalize().unwrap();
+    for folder in ["bin", ".ssh"] {
+        fs::create_dir_all(home.join(folder)).unwrap();
+        fs::write(home.join(folder).join("id"), "KEY").unwrap();
+    }
+    fs::create_dir(place.join("real")).unwrap();
+    std::os::unix::fs::symlink("real", place.join("inside")).unwrap();
+    let host = host.env("HOME", &home);
+    let mounting = |host: Host, name: &str, options: &str| {
+        host.option(format!("--engine-arg=--volume={}/{name}:/m{options}", place.display()))
+    };
+    for (options, to, why) in [("", "bin", "which is yours and elsewhere"), (":ro", ".ssh", "which is hidden")] {
+        let left = format!("--engine-arg=--volume={}:/m", place.display());
+        let link = format!("rm -f /m/src; ln -s '{}/{to}' /m/src", home.display());
+        assert_eq!(engine.host(Engine::TOOLS).option(left).shells(&link).status, 0);
+        let ran =
+            mounting(engine.host(Engine::TOOLS).env("HOME", &home), "src", options).shells("cat /m/id; echo x >/m/x");
+        ran.fails(2, &["--engine-arg with the source", "/src leads by the link", why]);
+        assert!(!ran.stdout.contains("KEY") && !home.join(to).join("x").exists(), "{ran:?}");
+    }
+    let ran = mounting(host, "inside", "").shells("echo x >/m/x; echo end");
+    assert_eq!((ran.stdout.as_str(), place.join("real/x").exists()), ("end\n", true), "{ran:?}");
+    let missing = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/none:/m", place.display()));
+    missing.shells(":").fails(2, &["/none: No such file", "mount something that is there"]);
+    let colon = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/a\\:b:/m", place.display()));
+    colon.shells(":").fails(2, &["--engine-arg=--mount=type=bind,source=PATH"]);
+}
+
+/// As another container does that can write there, at the worst moment: the engine is a script that does it first.
+#[test]
+fn what_is_replaced_while_a_container_is_made_is_not_shown_to_its_command() {
+    let test = "what_is_replaced_while_a_container_is_made_is_not_shown_to_its_command";
+    let Some(engine) = Engine::podman(test) else { return };
+    let project = tempfile::tempdir().unwrap();
+    fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let place = project.path().canonicalize().unwrap();
+    for folder in ["src", "secrets", "bin"] {
+        fs::create_dir(place.join(folder)).unwrap();
+    }
+    fs::write(place.join("secrets/key"), "KEY").unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *\" run --rm \"*) cd {} && mv src away && ln -s secrets src;; esac\n\
+         PATH=${{PATH#*:}}\nexec podman \"$@\"\n",
+        place.display()
+    );
+    footbridge_tests::programs::writes(&place.join("bin/podman"), &script);
+    let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
+    let host = engine.host(Engine::TOOLS).env("PATH", path);
+    let host = host.option(format!("--engine-arg=--volume={}/src:/m", place.display()));
+    let ran = host.shells("cat /m/key; echo ran");
+    ran.fails(125, &["/m is not what was looked at before"]);
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    engine.leaves_nothing_behind();
+}
+
+#[test]
+fn nothing_is_left_of_an_engine_that_does_not_answer_where_the_harness_is_killed() {
+    let host = Host::with(&Servers::none()).sandbox("podman").option("--image=x");
+    let bin = host.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    let script = format!("#!/bin/sh\n/bin/sleep 600 {0} &\necho {0} >&2\nwait\n", host.path().display());
+    footbridge_tests::programs::writes(
+        &bin.join("podman"),
+        &script.replace("/bin/sleep 600", "/bin/sh -c 'sleep 600; :'"),
+    );
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let mut running = host.starts(&["true"]);
+    let deadline = Instant::now() + PATIENCE;
+    while !processes::naming(host.path()).iter().any(|process| process.arguments.contains("sleep 600; :")) {
+        assert!(Instant::now() < deadline, "the engine is not asked");
+    }
+    running.killed();
+    host.leaves_nothing_behind();
 }
 
 #[test]

@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
+use footbridge_domains::Nesting;
 use footbridge_proto::{
     endpoint::{Endpoint, EndpointError, TcpEndpoint, VsockCid},
     vars,
 };
 use lexopt::{Arg, Parser, ValueExt};
+
+use crate::mounted::Mounted;
 
 const USAGE: &str = "\
 footbridge-relay: carry a loopback port of this sandbox to the harness outside
@@ -33,6 +36,11 @@ Usage:
   --path-first DIR         with CMD: put DIR before all others on CMD's PATH
   --write-below PATH       have CMD, and the relay, write nowhere else; for each folder or file where they may, as far
                            as the kernel knows how (Landlock); nothing can be mounted then
+  --mounted DEV:INO:PATH   with CMD: start it only where PATH is the file of these numbers; for each that is; where the
+                           first one is not, numbers mean nothing here, and it is started all the same
+  --filter                 refuse CMD, and the relay, the system calls that no sandbox of Footbridge has: sockets of
+                           vsock, keyrings, io_uring, user namespaces, set-user-id files; not with --to vsock:
+  --allow-user-namespaces  with --filter: let CMD make user namespaces and set-user-id files, as far as it may
   -h, --help               show this
   -V, --version            show the version
 
@@ -40,7 +48,7 @@ TIME is 5s, 500ms or a number of seconds. With CMD it is the sandbox's init: it 
 orphans, and exits with CMD's status.
 
 Exit status: CMD's, or 128 and the number of the signal that ended it; 1 cannot listen, 2 usage, 125 the harness is
-gone, 126 CMD cannot be run, 127 there is no such CMD.
+gone or a mount is another, 126 CMD cannot be run, 127 there is no such CMD.
 ";
 
 /// What a command line asks for.
@@ -64,6 +72,10 @@ pub(crate) struct Options {
     pub(crate) path_first: Option<OsString>,
     /// Where alone it may write, unless this is empty.
     pub(crate) write_below: Vec<OsString>,
+    /// What is to be where, before the command starts; the first cannot have been replaced.
+    pub(crate) mounted: Vec<Mounted>,
+    /// The system call filter, where it is to have one.
+    pub(crate) filter: Option<Nesting>,
     /// Empty where there is none.
     pub(crate) command: Vec<OsString>,
 }
@@ -114,6 +126,10 @@ pub(crate) enum ArgsError {
     OneStream(Endpoint),
     #[error("cannot connect to {0}: it is something to listen on; write vsock:host:PORT")]
     AnyCid(Endpoint),
+    #[error("cannot connect to {0} with --filter, which refuses AF_VSOCK: leave --filter out, or use unix:PATH")]
+    Filtered(Endpoint),
+    #[error("--allow-user-namespaces is for --filter, which refuses them: without it nothing does")]
+    NoFilter,
     #[error("port 0 stands for a free port, which only --listen can ask for")]
     ToPortZero,
     #[error("--path-first is empty, and an empty part of PATH is the working folder: name a folder, or leave it out")]
@@ -133,6 +149,9 @@ struct Typed {
     lifeline_grace: Option<Duration>,
     path_first: Option<OsString>,
     write_below: Vec<OsString>,
+    mounted: Vec<Mounted>,
+    filter: bool,
+    nesting: Nesting,
     command: Vec<OsString>,
 }
 
@@ -166,6 +185,9 @@ pub(crate) fn parse(args: &[OsString], look: &dyn Fn(&str) -> Option<OsString>) 
             }
             Some(Arg::Long("path-first")) => typed.path_first = Some(not_empty(parser.value()?)?),
             Some(Arg::Long("write-below")) => typed.write_below.push(parser.value()?),
+            Some(Arg::Long("mounted")) => typed.mounted.push(mounted(parser.value()?)?),
+            Some(Arg::Long("filter")) => typed.filter = true,
+            Some(Arg::Long("allow-user-namespaces")) => typed.nesting = Nesting::Allowed,
             Some(Arg::Value(word)) => return Err(ArgsError::BareWord(word)),
             Some(other) => return Err(other.unexpected().into()),
         }
@@ -195,6 +217,12 @@ impl Typed {
             return Err(ArgsError::WideListen(listen));
         }
         check_to(&to, &listen)?;
+        if self.filter && matches!(to, Endpoint::Vsock(_)) {
+            return Err(ArgsError::Filtered(to));
+        }
+        if !self.filter && self.nesting == Nesting::Allowed {
+            return Err(ArgsError::NoFilter);
+        }
         Ok(Options {
             listen,
             to,
@@ -204,6 +232,8 @@ impl Typed {
             lifeline_grace: self.lifeline_grace.unwrap_or(DEFAULT_PATIENCE),
             path_first: self.path_first,
             write_below: self.write_below,
+            mounted: self.mounted,
+            filter: self.filter.then_some(self.nesting),
             command: self.command,
         })
     }
@@ -252,6 +282,14 @@ fn connections(text: String) -> Result<usize, ArgsError> {
     // Each of two listeners holds a place while it waits.
     let number = text.parse().ok().filter(|number| (2..=MAX_CONNECTIONS).contains(number));
     number.ok_or(ArgsError::Number { flag: "--max-connections", text, what: "a number from 2 to 1000000" })
+}
+
+fn mounted(text: OsString) -> Result<Mounted, ArgsError> {
+    Mounted::read(&text).ok_or_else(|| ArgsError::Number {
+        flag: "--mounted",
+        text: text.to_string_lossy().into_owned(),
+        what: "DEVICE:INODE:PATH, with a whole path",
+    })
 }
 
 fn not_empty(path: OsString) -> Result<OsString, ArgsError> {
@@ -316,8 +354,11 @@ mod tests {
             (&["--to", "exec:x"], "one for each client"),
             (&["--to", "unix:/b", "--ready-fd", "1"], "beyond 2"),
             (&["--to", "unix:/b", "--lifeline-grace", "soon"], "10s or 500ms"),
+            (&["--to", "unix:/b", "--mounted", "1:/p"], "DEVICE:INODE:PATH"),
             (&["--to", "unix:/b", "--path-first", ""], "name a folder"),
             (&["--to", "unix:/b", "--path-first="], "name a folder"),
+            (&["--to", "vsock:host:1", "--filter"], "refuses AF_VSOCK"),
+            (&["--to", "unix:/b", "--allow-user-namespaces"], "is for --filter"),
             (&["--to", "unix:/b", "word"], "the command goes behind --"),
         ] {
             let error = options(words).unwrap_err().to_string();

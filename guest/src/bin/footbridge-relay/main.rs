@@ -3,7 +3,7 @@
 //!
 //! It reads nothing of what it carries. It listens before it says so, and before the command starts. Its exit status
 //! is the command's (128 and the signal's number where one ended it), or one of its own: 1 it cannot listen, 2 usage,
-//! 125 the harness is gone, 126 the command cannot be run, 127 there is no such command.
+//! 125 the harness is gone, or a mount is not what it is to be, 126 the command cannot be run, 127 there is no such command.
 
 mod args;
 mod descriptors;
@@ -11,6 +11,7 @@ mod direction;
 mod init;
 mod lifeline;
 mod listen;
+mod mounted;
 mod mux;
 mod orphans;
 mod pump;
@@ -33,7 +34,7 @@ use std::{
     rc::Rc,
 };
 
-use footbridge_domains::write_below;
+use footbridge_domains::{FilterError, refuse_calls, write_below};
 use footbridge_guest::sys::{self, OpenFiles};
 
 use crate::{
@@ -55,6 +56,10 @@ enum RelayError {
     Listen(#[from] ListenError),
     #[error("cannot keep to what it may write: {0}")]
     WriteBelow(#[source] nix::errno::Errno),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    #[error(transparent)]
+    Replaced(#[from] mounted::Replaced),
     #[error("cannot start: {0}")]
     Start(#[source] io::Error),
     #[error(transparent)]
@@ -67,9 +72,9 @@ impl RelayError {
     fn status(&self) -> u8 {
         match self {
             Self::ReadyFd { .. } => 2,
-            Self::Announce { .. } | Self::Listen(_) | Self::WriteBelow(_) | Self::Start(_) => 1,
+            Self::Announce { .. } | Self::Listen(_) | Self::WriteBelow(_) | Self::Filter(_) | Self::Start(_) => 1,
             Self::Command(error) => error.status(),
-            Self::Gone(_) => 125,
+            Self::Gone(_) | Self::Replaced(_) => 125,
         }
     }
 }
@@ -112,6 +117,10 @@ fn start(options: Options) -> Result<u8, RelayError> {
     sys::close_the_rest_on_exec();
     if !options.write_below.is_empty() {
         write_below(options.write_below.iter().map(Path::new)).map_err(RelayError::WriteBelow)?;
+    }
+    mounted::check(&options.mounted)?;
+    if let Some(nesting) = options.filter {
+        refuse_calls(nesting)?;
     }
     let open_files = OpenFiles::raise().map_err(RelayError::Start)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RelayError::Start)?;

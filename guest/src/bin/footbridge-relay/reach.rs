@@ -156,8 +156,8 @@ fn advice(to: &Endpoint, error: &io::Error) -> Option<&'static str> {
             "there is no vsock device here: give the virtual machine one, and load vmw_vsock_virtio_transport in it"
         }
         libc::EPERM | libc::EACCES => {
-            "a system call filter refuses AF_VSOCK, as container engines do: mount the folder of the harness's Unix \
-             socket, and use unix:PATH"
+            "a system call filter refuses AF_VSOCK, as sandboxes of Footbridge do: mount the folder of the harness's \
+             Unix socket, and use unix:PATH"
         }
         libc::EAFNOSUPPORT => "this kernel has no vsock: load its module vsock, or use unix:PATH",
         libc::ECONNRESET => "nothing listens on this port there, or the host does not answer for it",

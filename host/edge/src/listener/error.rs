@@ -12,6 +12,12 @@ pub enum BindError {
     /// Somebody answers on that socket.
     #[error("{0} is in use: another process answers there; stop it, or choose another address")]
     InUse(Endpoint),
+    /// Nobody answers, but somebody has its lock.
+    #[error(
+        "{0} is not free: nobody answers there, but another process has the lock beside it (.lock): one that is about to \
+         listen, or a guest that sees this folder; end it (fuser names it), or choose another address"
+    )]
+    Locked(Endpoint),
     /// There is something else at that path.
     #[error("{} exists and is {what}: it is left as it is; remove it, or choose another path", path.display())]
     NotASocket {

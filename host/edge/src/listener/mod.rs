@@ -19,7 +19,11 @@ mod turned_away;
 mod unix;
 mod vsock;
 
-use std::{collections::BTreeSet, io};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+};
 
 use footbridge_proto::endpoint::{Endpoint, SocketPath, TcpEndpoint, TcpHost};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
@@ -31,7 +35,7 @@ use inherited::Loan;
 pub use inherited::{address_of, note as note_inherited};
 pub(crate) use stream::Abort;
 pub use stream::{AcceptedStream, SmallWrites};
-use unix::{SocketFile, Visitors};
+use unix::{BoundSocket, LockPlace, SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};
 
 /// Connections that may wait to be accepted. VMMs that carry vsock over Unix sockets freeze their guest when a queue
@@ -84,9 +88,27 @@ impl Default for Access {
 #[derive(Debug, Clone, Default)]
 pub struct Listeners {
     ports: Ports,
+    /// The harness's own folder, if sockets may be in it.
+    own: Option<PathBuf>,
 }
 
 impl Listeners {
+    /// The same, for a harness whose own folder this is, which is closed to all others. Guests see the folders of sockets
+    /// that are two steps down in it or more, but not what is above those: that is where their locks are then, since
+    /// whoever can read a lock can hold it.
+    #[must_use]
+    pub fn with_own_folder(mut self, own: PathBuf) -> Self {
+        self.own = Some(own);
+        self
+    }
+
+    /// Where the lock of this socket is.
+    fn place_of_lock(&self, path: &SocketPath) -> LockPlace {
+        let above = path.as_path().parent().and_then(Path::parent);
+        let is_own = above.zip(self.own.as_ref()).is_some_and(|(above, own)| above.starts_with(own));
+        if is_own { LockPlace::Above } else { LockPlace::Beside }
+    }
+
     /// Binds an endpoint; call it within a runtime.
     ///
     /// # Errors
@@ -95,8 +117,14 @@ impl Listeners {
         let Listen { endpoint, access, peer_cid } = listen;
         let no_listening = |why| Err(BindError::NoListening { endpoint: endpoint.clone(), why });
         let (entrance, hold) = match endpoint {
-            Endpoint::Unix(path) => Entrance::bind_unix(endpoint, path, access, false)?,
-            Endpoint::VsockMux(mux) => Entrance::bind_unix(endpoint, mux.listening(), access, true)?,
+            Endpoint::Unix(path) => {
+                let file = unix::bind_at(endpoint, path, access, self.place_of_lock(path))?;
+                Entrance::unix(endpoint, file, access, false)
+            }
+            Endpoint::VsockMux(mux) => {
+                let file = unix::bind_at(endpoint, mux.listening(), access, self.place_of_lock(mux.listening()))?;
+                Entrance::unix(endpoint, file, access, true)
+            }
             Endpoint::Tcp(tcp) if !tcp.is_loopback() => return Err(BindError::NotLoopback(tcp.clone())),
             Endpoint::Tcp(tcp) => {
                 bind_tcp(tcp).map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
@@ -168,15 +196,10 @@ impl Hold {
 }
 
 impl Entrance {
-    fn bind_unix(
-        endpoint: &Endpoint,
-        path: &SocketPath,
-        access: &Access,
-        multiplexed: bool,
-    ) -> Result<(Self, Hold), BindError> {
-        let (listener, file) = unix::bind_at(endpoint, path, access)?;
+    fn unix(endpoint: &Endpoint, bound: BoundSocket, access: &Access, multiplexed: bool) -> (Self, Hold) {
+        let BoundSocket { listener, file } = bound;
         let (endpoint, visitors) = (endpoint.clone(), Visitors::new(access));
-        Ok((Self::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed }), Hold::File(file)))
+        (Self::Unix(UnixEntrance { listener, endpoint, visitors, multiplexed }), Hold::File(file))
     }
 }
 

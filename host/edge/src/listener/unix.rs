@@ -5,7 +5,8 @@
 //! end it is removed if it is still ours.
 //!
 //! The folder may belong to a VMM's user, who is hostile once a guest got out: so it is opened once, and every step
-//! goes by that descriptor, by names without a slash, and follows nothing.
+//! goes by that descriptor, by names without a slash, and follows nothing. Whoever can read the folder can hold the lock
+//! beside a socket; that of one in the harness's own folders is in the closed one above.
 
 use std::{
     collections::BTreeSet,
@@ -34,7 +35,7 @@ use super::{Access, BACKLOG, BindError, FolderFault, turned_away::TurnedAway};
 
 /// The file of a bound socket; dropping it removes the file if it is still the same one.
 ///
-/// The lock beside it stays: removing it would let two later processes each hold "the" lock.
+/// The lock stays: removing it would let two later processes each hold "the" lock.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     folder: OwnedFd,
@@ -91,21 +92,45 @@ impl Visitors {
     }
 }
 
+/// Where the lock of a socket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LockPlace {
+    /// In its folder.
+    Beside,
+    /// In the folder above its own, which is closed to others.
+    Above,
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub(super) struct BoundSocket {
+    pub(super) listener: UnixListener,
+    pub(super) file: SocketFile,
+}
+
 /// Binds a path, which `endpoint` stands for in errors.
 pub(super) fn bind_at(
     endpoint: &Endpoint,
     path: &SocketPath,
     access: &Access,
-) -> Result<(UnixListener, SocketFile), BindError> {
+    place: LockPlace,
+) -> Result<BoundSocket, BindError> {
     let io = |source: io::Error| BindError::Io { endpoint: endpoint.clone(), source };
     let at = path.as_path();
     let name = at.file_name().ok_or_else(|| io(io::ErrorKind::InvalidInput.into()))?;
     let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
-    let lock = lock(&folder, name).map_err(|error| match error {
-        NotLocked::Held(_) => BindError::InUse(endpoint.clone()),
-        NotLocked::Io(error) => io(error),
-    })?;
-    match what_is_there(&folder, name).map_err(|errno| io(errno.into()))? {
+    let there = || what_is_there(&folder, name).map_err(|errno| io(errno.into()));
+    let lock = match lock(&folder, name, place) {
+        Ok(lock) => lock,
+        Err(NotLocked::Io(error)) => return Err(io(error)),
+        Err(NotLocked::Held(_)) => {
+            return Err(match there()? {
+                There::LiveSocket => BindError::InUse(endpoint.clone()),
+                There::Nothing | There::DeadSocket | There::Other(_) => BindError::Locked(endpoint.clone()),
+            });
+        }
+    };
+    match there()? {
         There::Nothing | There::DeadSocket => {}
         There::LiveSocket => return Err(BindError::InUse(endpoint.clone())),
         There::Other(what) => return Err(BindError::NotASocket { path: at.to_owned(), what }),
@@ -116,7 +141,7 @@ pub(super) fn bind_at(
     drop(made);
     let listener = UnixListener::from_std(socket.into()).map_err(io);
     let file = SocketFile { folder, name: name.to_owned(), inode, _lock: lock };
-    Ok((listener?, file))
+    Ok(BoundSocket { listener: listener?, file })
 }
 
 /// Opens a folder in which nobody but this user, root and whom `access` names can change anything. A sticky one such
@@ -149,11 +174,15 @@ fn open_folder(endpoint: &Endpoint, path: &Path, access: &Access) -> Result<Owne
     Err(BindError::UnsafeFolder { path: path.to_owned(), why })
 }
 
-fn lock(folder: &OwnedFd, name: &OsStr) -> Result<LockFile, NotLocked> {
-    let mut beside = name.to_owned();
-    beside.push(".lock");
+fn lock(folder: &OwnedFd, name: &OsStr, place: LockPlace) -> Result<LockFile, NotLocked> {
+    let mut lock = OsString::from(match place {
+        LockPlace::Beside => "",
+        LockPlace::Above => "../",
+    });
+    lock.push(name);
+    lock.push(".lock");
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = openat(folder, &*beside, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
+    let file = openat(folder, &*lock, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
     LockFile::lock(file.into())
 }
 

@@ -226,8 +226,7 @@ pub fn main() -> i32 {
                 || error.is::<UnknownPolicy>()
                 || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()
-                || error.is::<run::NeedsContainer>()
-                || error.is::<run::NeedsHostFiles>()
+                || error.is::<run::IdleFlags>()
                 || error.is::<crate::run::GuestFilesError>()
                 || error.is::<crate::run::NotTold>()
                 || error.is::<audit::NoChain>();

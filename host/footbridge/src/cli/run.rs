@@ -77,7 +77,7 @@ pub(super) struct RunArgs {
     /// Something that CMD sees, to read, although it would be hidden, as credentials are; with net and bwrap
     #[arg(long, value_name = "PATH")]
     show: Vec<PathBuf>,
-    /// Lets CMD make user namespaces, as another sandbox in this one needs; with net and bwrap
+    /// Lets CMD make user namespaces, as another sandbox in this one needs; in a container as far as its engine lets it
     #[arg(long)]
     allow_user_namespaces: bool,
     /// Something to find this run by in the record
@@ -93,11 +93,14 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     crate::log::start("warn,rmcp=off")?;
     let given = args.image.is_some() || !args.engine_args.is_empty();
     if given && args.sandbox.engine().is_none() {
-        return Err(NeedsContainer.into());
+        return Err(IdleFlags::Container.into());
     }
-    let given = !args.write.is_empty() || !args.show.is_empty() || args.allow_user_namespaces;
+    let given = !args.write.is_empty() || !args.show.is_empty();
     if given && !args.sandbox.shows_host_files() {
-        return Err(NeedsHostFiles.into());
+        return Err(IdleFlags::HostFiles.into());
+    }
+    if args.allow_user_namespaces && args.sandbox == Sandbox::None {
+        return Err(IdleFlags::Sandbox.into());
     }
     let labels = labels(args.labels)?;
     // Before any secret is read.
@@ -161,16 +164,20 @@ fn note_unusable(service: &ServiceSpec) {
 
 /// Flags that mean nothing here.
 #[derive(Debug, thiserror::Error)]
-#[error("--image and --engine-arg are for containers: add --sandbox podman or --sandbox docker")]
-pub(super) struct NeedsContainer;
-
-/// Flags that mean nothing here either.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "--write, --show and --allow-user-namespaces are for --sandbox net and bwrap: without a sandbox CMD may do all that \
-     its user may, and a container gets files by --engine-arg=--volume=FROM:TO"
-)]
-pub(super) struct NeedsHostFiles;
+pub(super) enum IdleFlags {
+    /// Without a container.
+    #[error("--image and --engine-arg are for containers: add --sandbox podman or --sandbox docker")]
+    Container,
+    /// Without the host's files.
+    #[error(
+        "--write and --show are for --sandbox net and bwrap: without a sandbox CMD may do all that its user may, and a \
+         container gets files by --engine-arg=--volume=FROM:TO"
+    )]
+    HostFiles,
+    /// Without any sandbox.
+    #[error("--allow-user-namespaces is for sandboxes: without one CMD may make them as its user may")]
+    Sandbox,
+}
 
 fn asked(text: OsString) -> Asked {
     let bytes = text.into_vec();

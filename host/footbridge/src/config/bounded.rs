@@ -1,20 +1,16 @@
 //! Reading a file of the configuration: a regular one, up to a size. A pipe or device in its place holds nothing up.
 
 use std::{
-    fs::{Metadata, OpenOptions},
+    fs::Metadata,
     io::{self, Read as _},
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
+use footbridge_processes::regular_file::open_regular;
+
 /// The text of a file of at most so many bytes, and what the kernel says of it.
 pub(super) fn bounded(path: &Path, most: u64) -> io::Result<(String, Metadata)> {
-    // A pipe without a writer would be waited for.
-    let file = OpenOptions::new().read(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
+    let (file, meta) = open_regular(path)?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

@@ -2,13 +2,12 @@
 //! mistake.
 
 use std::{
-    fs::File,
     io::Read as _,
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
-use nix::fcntl::OFlag;
+use footbridge_processes::regular_file::open_regular;
 
 /// What the kernel reads of a script at most.
 const FIRST_LINE: u64 = 256;
@@ -57,10 +56,9 @@ pub(super) fn in_full(base: &Path, command: &str) -> String {
 /// The words of a script's first line, as the kernel takes them apart: an interpreter, and all the rest as one. The rest
 /// is given in words here, as `env -S` reads it.
 pub(super) fn first_line(script: &Path) -> Option<Vec<String>> {
-    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(script).ok()?;
-    let is_file = file.metadata().ok()?.is_file();
+    let (file, _) = open_regular(script).ok()?;
     let mut start = Vec::new();
-    file.take(if is_file { FIRST_LINE } else { 0 }).read_to_end(&mut start).ok()?;
+    file.take(FIRST_LINE).read_to_end(&mut start).ok()?;
     let line = start.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let words: Vec<String> = String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect();
     (!words.is_empty()).then_some(words)

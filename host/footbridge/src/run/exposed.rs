@@ -2,9 +2,10 @@
 //!
 //! A net, not a promise: values of `env` and `headers` whose name says secret, and text that is a token by its looks.
 
-use std::{fs, path::Path};
+use std::{io, path::Path};
 
 use footbridge_core::redact::shapes;
+use footbridge_processes::regular_file::open_regular;
 use serde_json::Value;
 
 /// Parts of names that say that the value is a secret.
@@ -13,7 +14,7 @@ const SECRET_NAMES: [&str; 8] = ["key", "token", "secret", "passw", "credential"
 /// Says of each configuration that the command can read what it should not hold in the clear.
 pub(super) fn warn_of(shown: &[&Path]) {
     for path in shown {
-        let found = fs::read_to_string(path).map(|text| exposed(&text)).unwrap_or_default();
+        let found = text(path).map(|text| exposed(&text)).unwrap_or_default();
         if !found.is_empty() {
             crate::report::note(&format!(
                 "footbridge: {} shows to the command as it is, with {} in the clear: write ${{VARIABLE}} for the value, \
@@ -23,6 +24,11 @@ pub(super) fn warn_of(shown: &[&Path]) {
             ));
         }
     }
+}
+
+/// The text of a configuration that was read before: an earlier command may put a pipe in its place at any time.
+fn text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_regular(path)?.0)
 }
 
 /// What is in the clear: names of values, or lines.

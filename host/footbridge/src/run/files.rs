@@ -23,7 +23,7 @@ use footbridge_processes::sandbox::{
 use super::{
     Run, Sandbox,
     appeared::{Ended, Repositories},
-    container_files::{self, ContainerFilesError},
+    container_files::{ContainerFiles, ContainerFilesError},
     exposed,
     folder::RunFolder,
     git_files::{self, GitBefore},
@@ -56,6 +56,8 @@ pub(super) struct GuestFiles {
     held: Vec<HeldFolder>,
     /// What there is of git there.
     git: GitBefore,
+    /// What a container gets of them.
+    container: ContainerFiles,
     /// Whether nothing is done about them: a container has what is mounted as it is.
     is_bare: bool,
     /// What git took for repositories there.
@@ -140,33 +142,15 @@ impl GuestFiles {
     pub(super) fn of(run: &Run, folders: &Folders) -> Result<Self, GuestFilesError> {
         let start = start_folder().map_err(GuestFilesError::Start)?;
         let home = home_folder().filter(|home| home.is_dir() && !is_shared(home));
+        let mut container = ContainerFiles::default();
         let writes = match run.sandbox {
             Sandbox::None => Vec::new(),
             // An image has its own files.
-            Sandbox::Podman | Sandbox::Docker => container_files::written(run, &own_folders(folders))?,
-            Sandbox::Net | Sandbox::Bwrap => {
-                let own = own_folders(folders);
-                let kept = kept_back(home.as_deref());
-                let mut all = named("--write", &run.write, &own)?;
-                let shown = named("--show", &run.show, &own)?;
-                check_links(&kept, "--write", &run.write, &all)?;
-                check_links(&kept, "--show", &run.show, &shown)?;
-                kept.check(WORKING_FOLDER, &working_folder(&start), &start)?;
-                let is_named = all.iter().chain(&shown).any(|named| start.starts_with(named));
-                if let Some(hidden) = kept.hides(&start).filter(|_| !is_named) {
-                    return Err(GuestFilesError::Hidden { path: start, hidden: hidden.to_owned() });
-                }
-                if let Some(path) = all.iter().find(|path| holds_a_home(path, home.as_deref())) {
-                    return Err(GuestFilesError::Home(path.clone()));
-                }
-                if !is_too_much(&start, home.as_deref()) {
-                    is_not_own(WORKING_FOLDER, &start, &own)?;
-                    all.push(start.clone());
-                } else if all.is_empty() {
-                    return Err(GuestFilesError::TooMuch { path: start });
-                }
-                all
+            Sandbox::Podman | Sandbox::Docker => {
+                container = ContainerFiles::of(run, &own_folders(folders), &kept_back(home.as_deref()))?;
+                container.written.iter().map(|held| held.path().to_owned()).collect()
             }
+            Sandbox::Net | Sandbox::Bwrap => opened(run, folders, &start, home.as_deref())?,
         };
         let shown = named("--show", &run.show, &own_folders(folders))?;
         Ok(Self {
@@ -178,7 +162,8 @@ impl GuestFiles {
             mounts_before: MountsBefore::default(),
             session: None,
             found: FoundSockets::default(),
-            held: Vec::new(),
+            held: std::mem::take(&mut container.written),
+            container,
             git: GitBefore::default(),
             is_bare: run.sandbox.engine().is_some(),
             repositories: Repositories::default(),
@@ -211,8 +196,11 @@ impl GuestFiles {
     /// Holds what the command may write, and looks at what an earlier one left there for git.
     fn hold(&mut self) -> Result<(), GuestFilesError> {
         let missing = |path: &PathBuf, source| GuestFilesError::Missing { flag: "--write", path: path.clone(), source };
-        let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
-        self.held = held.collect::<Result<_, _>>()?;
+        // What a container writes is held since it was looked at.
+        if !self.is_bare {
+            let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
+            self.held = held.collect::<Result<_, _>>()?;
+        }
         self.git = git_files::look_at_all(&self.held, Vec::new()).say_before();
         Ok(())
     }
@@ -325,10 +313,40 @@ impl GuestFiles {
         homes(self.home.as_deref())
     }
 
+    /// What a container's engine is told, and its relay is to find.
+    pub(super) fn container(&self) -> &ContainerFiles {
+        &self.container
+    }
+
     /// Folders that it may write, and single files.
     pub(super) fn writes(&self) -> &[PathBuf] {
         &self.writes
     }
+}
+
+/// What the command of a sandbox that shows the host's files may write: what was named, and where it starts.
+fn opened(run: &Run, folders: &Folders, start: &Path, home: Option<&Path>) -> Result<Vec<PathBuf>, GuestFilesError> {
+    let own = own_folders(folders);
+    let kept = kept_back(home);
+    let mut all = named("--write", &run.write, &own)?;
+    let shown = named("--show", &run.show, &own)?;
+    check_links(&kept, "--write", &run.write, &all)?;
+    check_links(&kept, "--show", &run.show, &shown)?;
+    kept.check(WORKING_FOLDER, &working_folder(start), start)?;
+    let is_named = all.iter().chain(&shown).any(|named| start.starts_with(named));
+    if let Some(hidden) = kept.hides(start).filter(|_| !is_named) {
+        return Err(GuestFilesError::Hidden { path: start.to_owned(), hidden: hidden.to_owned() });
+    }
+    if let Some(path) = all.iter().find(|path| holds_a_home(path, home)) {
+        return Err(GuestFilesError::Home(path.clone()));
+    }
+    if !is_too_much(start, home) {
+        is_not_own(WORKING_FOLDER, start, &own)?;
+        all.push(start.to_owned());
+    } else if all.is_empty() {
+        return Err(GuestFilesError::TooMuch { path: start.to_owned() });
+    }
+    Ok(all)
 }
 
 /// Says what is so since there are no mounts.

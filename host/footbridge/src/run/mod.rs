@@ -156,6 +156,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
     let mut files = GuestFiles::of(&run, folders)?;
+    let choice = choice.mounting(files.container());
     let mut folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
     folder.take_killed().into_iter().for_each(|killed| killed.say_what_it_left(files.homes()));
     let listener = bind(&choice, &folder)?;
@@ -191,9 +192,9 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         harness.open(spec, vec![listener])?;
         let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
         let (env, command, nesting) = (&run.env, &run.command, run.nesting);
-        let (services, start) = (&services[..], &files.start);
+        let (services, start, mounted) = (&services[..], &files.start, &files.container().mounted[..]);
         let (choice, folder, token) = (&choice, &folder, &token);
-        let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start };
+        let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start, mounted };
         folder.note_writes(files.writes())?;
         let prepared = plan.prepare(&endpoint, &guest, &shown)?;
         supervise::supervise(prepared, local, person).await
@@ -232,7 +233,8 @@ fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<Listener> {
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Endpoint::Unix(folder.socket()?),
     };
     let access = Access { mode: choice.socket_mode(), ..Access::default() };
-    Ok(Listeners::default().bind(&Listen { access, ..Listen::at(endpoint) })?)
+    let listeners = Listeners::default().with_own_folder(folder.path().to_owned());
+    Ok(listeners.bind(&Listen { access, ..Listen::at(endpoint) })?)
 }
 
 fn session_name() -> SessionName {

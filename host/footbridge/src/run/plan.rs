@@ -15,7 +15,14 @@ use footbridge_proto::{
     vars,
 };
 
-use super::{Run, delivery::SignalDelivery, folder::RunFolder, guest::GuestBinaries, supervise::Prepared};
+use super::{
+    Run,
+    container_files::{ContainerFiles, numbered},
+    delivery::SignalDelivery,
+    folder::RunFolder,
+    guest::GuestBinaries,
+    supervise::Prepared,
+};
 use crate::config::Withheld;
 use footbridge_processes::{
     keeper::KeptCommand,
@@ -25,6 +32,7 @@ use footbridge_processes::{
         container::{self, Container},
         engine::{self, Engine, EngineError},
         files::FilePlan,
+        held_folder::HeldFolder,
     },
 };
 use footbridge_services::{GuestAddress, ServiceSpec, environment};
@@ -61,6 +69,16 @@ impl Choice {
         let engine = Engine::new(kind, program, &run.engine_args);
         engine.check(&image, &outside.clients_environment(&run.env)?).await?;
         Ok(Self::Container { engine, image })
+    }
+
+    /// With what a container gets of the host where that was found.
+    pub(super) fn mounting(self, files: &ContainerFiles) -> Self {
+        match self {
+            Self::Container { engine, image } => {
+                Self::Container { engine: engine.with_args(&files.engine_args), image }
+            }
+            Self::None | Self::Net | Self::Bwrap { .. } => self,
+        }
     }
 
     /// A user of a container can be a stranger to the host. Who can come near the socket is up to its folder.
@@ -123,6 +141,8 @@ pub(super) struct Plan<'a> {
     pub(super) nesting: Nesting,
     /// The folder that the command starts in.
     pub(super) start: &'a Path,
+    /// What the relay of a container is to find there.
+    pub(super) mounted: &'a [OsString],
 }
 
 impl Plan<'_> {
@@ -193,6 +213,13 @@ impl Plan<'_> {
         Ok(env)
     }
 
+    /// What the relay of a container is told of its mounts: first this one, which nobody can have replaced.
+    fn mounts(&self, shown: &Path) -> anyhow::Result<impl Iterator<Item = OsString>> {
+        let first = numbered(&HeldFolder::hold(shown)?, Path::new(container::INSIDE))?;
+        let all = [first].into_iter().chain(self.mounted.iter().cloned());
+        Ok(all.flat_map(|one| ["--mounted".into(), one]))
+    }
+
     fn container(
         &self,
         engine: &Engine,
@@ -225,7 +252,8 @@ impl Plan<'_> {
             programs: [&guest.relay, &guest.tool_cli],
             env,
             terminal,
-            relay_args: self.relay_args(&socket),
+            nesting: self.nesting,
+            relay_args: self.mounts(&shown)?.chain(self.relay_args(&socket)).collect(),
         };
         Ok(engine.command(container, client, vars::TOKEN)?)
     }

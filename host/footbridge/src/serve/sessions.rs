@@ -100,7 +100,7 @@ impl Sessions {
         named_limits: BTreeSet<&'static str>,
     ) -> Self {
         Self(Arc::new(Inner {
-            listeners: harness.listeners().clone(),
+            listeners: harness.listeners().clone().with_own_folder(runtime.to_owned()),
             harness,
             store,
             runtime: runtime.to_owned(),
@@ -487,7 +487,9 @@ fn lasting(listen: &Listen, listener: &Listener) -> Listen {
 
 fn not_bound(error: &BindError) -> Refusal {
     let kind = match error {
-        BindError::InUse(_) | BindError::CidTaken { .. } | BindError::NotASocket { .. } => RefusalKind::Taken,
+        BindError::InUse(_) | BindError::Locked(_) | BindError::CidTaken { .. } | BindError::NotASocket { .. } => {
+            RefusalKind::Taken
+        }
         BindError::Io { .. } | BindError::Vsock { .. } => RefusalKind::Failed,
         _ => RefusalKind::Invalid,
     };

@@ -9,9 +9,9 @@ use std::{
     },
 };
 
-use footbridge_edge::listener::BindError;
+use footbridge_edge::listener::{BindError, Listen, Listeners};
 
-use crate::places::{bind, folder, mode, names};
+use crate::places::{bind, folder, mode, names, unix};
 
 #[tokio::test]
 async fn a_socket_that_somebody_answers_on_is_left_alone() {
@@ -126,6 +126,32 @@ async fn a_lock_that_is_a_pipe_is_not_waited_for() {
     let folder = folder();
     nix::unistd::mkfifo(&folder.path().join("s.lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     assert!(matches!(bind(&folder.path().join("s")), Err(BindError::Io { .. })));
+}
+
+/// As a guest does, with a descriptor of its own that can only read.
+#[tokio::test]
+async fn whoever_sees_the_folder_can_hold_the_lock_beside_a_socket_but_not_one_in_our_own_folder() {
+    let folder = folder();
+    let shown = folder.path().join("s");
+    fs::create_dir(&shown).unwrap();
+    let path = shown.join("socket");
+    drop(bind(&path).unwrap());
+    let theirs = fs::File::open(shown.join("socket.lock")).unwrap();
+    let held = nix::fcntl::Flock::lock(theirs, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
+    let error = bind(&path).unwrap_err();
+    assert!(matches!(error, BindError::Locked(_)), "{error}");
+    assert!(error.to_string().contains("a guest that sees this folder"), "{error}");
+    fs::remove_file(shown.join("socket.lock")).unwrap();
+    let own = Listeners::default().with_own_folder(folder.path().to_owned());
+    let listener = own.bind(&Listen::at(unix(&path))).unwrap();
+    let seen: Vec<_> = fs::read_dir(&shown).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(seen, ["socket"]);
+    assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::InUse(_))));
+    drop(listener);
+    let lock = fs::File::open(folder.path().join("socket.lock")).unwrap();
+    let held_above = nix::fcntl::Flock::lock(lock, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
+    assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::Locked(_))), "it is the lock");
+    drop((held, held_above));
 }
 
 #[tokio::test]

@@ -4,9 +4,11 @@
 //! Then there is a moment in which they end by themselves. If they do not, they are killed, and the engine is told once
 //! more, since a client that was about to start a container may have done so. Nothing here waits without a limit.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, killpg};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
@@ -37,19 +39,53 @@ impl Cleanup {
     }
 
     fn run_command(&self, signals: &SignalFd) {
+        self.run_command_within(COMMAND, signals);
+    }
+
+    fn run_command_within(&self, time: Duration, signals: &SignalFd) {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // In a group of its own: an engine's client may be a script, and what it waits for would go on without it.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         // Without the program there is nothing more that could be done.
         let Ok(mut child) = command.spawn() else { return };
-        let deadline = Instant::now() + COMMAND;
+        let deadline = Instant::now() + time;
         while let Ok(None) = child.try_wait() {
             if Instant::now() >= deadline {
-                let _it_may_just_have_ended = child.kill();
+                let group = Pid::from_raw(child.id().cast_signed());
+                let _it_may_just_have_ended = killpg(group, Signal::SIGKILL);
                 let _it_is_killed = child.wait();
                 return;
             }
             pause(LONGEST_PAUSE, signals);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::SigSet;
+
+    use super::*;
+
+    #[test]
+    fn what_a_command_that_hangs_waits_for_is_killed_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let script = format!("sleep 600 & echo $! >{}; wait", file.display());
+        let cleanup = Cleanup {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        };
+        let signals = SignalFd::new(&SigSet::empty()).unwrap();
+        cleanup.run_command_within(Duration::from_secs(1), &signals);
+        let pid = std::fs::read_to_string(&file).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        // It is whoever reaps orphans that takes it away.
+        while std::fs::read(format!("/proc/{}/cmdline", pid.trim())).is_ok_and(|words| !words.is_empty()) {
+            assert!(Instant::now() < deadline, "{pid} goes on");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }

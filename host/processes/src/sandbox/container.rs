@@ -2,7 +2,8 @@
 //!
 //! The guest's programs are static and mounted read-only, and the relay is the entry point, so the image needs nothing.
 //! There is no network, no capability, a read-only root and a private /tmp; of the host's files only the session's
-//! folder shows. The token goes by name: its value is in the environment of the engine's client alone.
+//! folder shows. The relay installs the system call filter of the other sandboxes, since an engine's own refuses less: with
+//! that alone AF_VSOCK, which knows no network namespaces, and the keyrings of the same user are open. The token goes by name: its value is in the environment of the engine's client alone.
 //!
 //! The engine's processes may be out of the keeper's reach (Docker's are its daemon's), so the container has a name of
 //! its own, by which the keeper has it removed at the end, however that comes. Should nobody be left to do that, the
@@ -12,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use super::Nesting;
 use super::engine::{Engine, EngineError, RUN};
 use crate::keeper::{Kept, KeptCommand};
 
@@ -33,7 +35,9 @@ pub struct Container<'a> {
     pub env: Vec<(String, Option<OsString>)>,
     /// Whether it has a terminal.
     pub terminal: bool,
-    /// The relay's arguments.
+    /// Whether it may make namespaces of its own.
+    pub nesting: Nesting,
+    /// The relay's other arguments.
     pub relay_args: Vec<OsString>,
 }
 
@@ -78,7 +82,10 @@ impl Engine {
         args.extend(self.own.iter().cloned());
         args.push(format!("--entrypoint={bin}/footbridge-relay").into());
         args.push(container.image.into());
-        args.extend(["--path-first".into(), bin.into()]);
+        args.extend(["--path-first".into(), bin.into(), "--filter".into()]);
+        if container.nesting == Nesting::Allowed {
+            args.push("--allow-user-namespaces".into());
+        }
         args.extend(container.relay_args.iter().cloned());
         Ok(args)
     }
@@ -134,6 +141,7 @@ mod tests {
             programs: [Path::new("/g/tool-cli"), Path::new("/g/footbridge-relay")],
             env: vec![("TOKEN".into(), None), ("A".into(), Some("b c".into()))],
             terminal: false,
+            nesting: Nesting::Refused,
             relay_args: words("--to unix:/s -- true"),
         }
     }
@@ -157,7 +165,8 @@ mod tests {
         let at = |word: &str| text.iter().position(|w| *w == word).unwrap_or_else(|| panic!("{word} in {text:?}"));
         assert!(at("--network=none") < at("--network=x") && at("--network=x") < at("img"));
         assert_eq!(text[at("img") - 1], "--entrypoint=/run/footbridge/bin/footbridge-relay");
-        assert_eq!(text[at("img") + 1..], ["--path-first", "/run/footbridge/bin", "--to", "unix:/s", "--", "true"]);
+        let relays = ["--path-first", "/run/footbridge/bin", "--filter", "--to", "unix:/s", "--", "true"];
+        assert_eq!(text[at("img") + 1..], relays);
         assert!(at("TOKEN") > 0 && at("A=b c") > 0 && !text.contains(&"--tty"));
     }
 

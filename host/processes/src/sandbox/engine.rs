@@ -1,22 +1,29 @@
 //! The container engines: which there are, how they are called, and whether they answer.
 //!
-//! Nothing of it knows containers. What an engine says when it refuses is passed on as an error's text, which is
+//! Nothing of it knows containers. Each question is under a keeper of its own, so that nothing is left of an engine that
+//! does not answer, nor where this process ends meanwhile. What an engine says when it refuses is passed on as an error's text, which is
 //! escaped where it is printed.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use tokio::process::Command;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::timeout;
+
+use crate::keeper::{Kept, ProgramEnd, ProgramStream, SpawnError};
 
 /// How long an engine may take to answer a question.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How much of what an engine says is passed on, in bytes.
-const MESSAGE: usize = 2048;
+const MESSAGE: u64 = 2048;
+
+/// How long one that does not answer may take to be gone.
+const KILLED: Duration = Duration::from_secs(1);
 
 /// The word that parts the engine's own arguments from those of its `run`.
 pub(super) const RUN: &str = "run";
@@ -140,6 +147,24 @@ pub struct Engine {
     pub(super) own: Vec<OsString>,
 }
 
+fn error_of(error: SpawnError) -> io::Error {
+    match error {
+        SpawnError::Refused(refusal) => refusal.cause().into(),
+        other => io::Error::other(other),
+    }
+}
+
+/// The beginning of what it says, once it has said all.
+async fn heard(stderr: Option<Receiver>) -> String {
+    let mut told = Vec::new();
+    if let Some(mut stderr) = stderr {
+        // What was read before an error is what there is.
+        let _read = (&mut stderr).take(MESSAGE).read_to_end(&mut told).await;
+        let _dropped = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+    }
+    String::from_utf8_lossy(&told).trim().to_owned()
+}
+
 /// What an engine says to a question.
 enum Says {
     Yes,
@@ -156,6 +181,12 @@ impl Engine {
             None => (Vec::new(), args.to_vec()),
         };
         Self { kind, program, global, own }
+    }
+
+    /// The same with other `--engine-arg`s.
+    #[must_use]
+    pub fn with_args(self, args: &[OsString]) -> Self {
+        Self::new(self.kind, self.program, args)
     }
 
     /// Which one it is.
@@ -197,14 +228,20 @@ impl Engine {
 
     async fn asks(&self, words: &[&str], env: &[(OsString, OsString)]) -> Result<Says, EngineError> {
         let name = self.name();
-        let mut command = Command::new(&self.program);
-        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
-        command.args(&self.global).args(words).stdin(Stdio::null()).kill_on_drop(true);
-        let answer = tokio::time::timeout(PATIENCE, command.output()).await;
-        let output = answer.map_err(|_| EngineError::Silent { name })?;
-        let output = output.map_err(|source| EngineError::NotRun { name, source })?;
-        let told = String::from_utf8_lossy(&output.stderr[..output.stderr.len().min(MESSAGE)]).trim().to_owned();
-        Ok(if output.status.success() { Says::Yes } else { Says::No(told) })
+        // A client may be a script that starts others, which would go on without it.
+        let command = Kept::command(&self.program).args(&self.global).args(words).env(env.iter().cloned());
+        let command = command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Pipe);
+        let not_run = |source| EngineError::NotRun { name, source };
+        let mut kept = command.spawn().await.map_err(|error| not_run(error_of(error)))?;
+        let stderr = kept.stderr.take();
+        let answer = timeout(PATIENCE, async { tokio::join!(kept.wait(), heard(stderr)) }).await;
+        let Ok((ended, told)) = answer else {
+            // What is still ending then is the keeper's to end.
+            let _late = kept.kill(KILLED).await;
+            return Err(EngineError::Silent { name });
+        };
+        let ended = ended.map_err(|lost| not_run(io::Error::other(lost)))?;
+        Ok(if ended == ProgramEnd::Exited(0) { Says::Yes } else { Says::No(told) })
     }
 
     /// Says whose a status of 125 may be.

@@ -12,14 +12,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use footbridge_core::random::random_text;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, statat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, renameat, statat};
 
 use super::git_index::{IndexFault, check_index};
 use super::git_rerere::{ConflictsFault, check_conflicts};
 use super::git_settings::{leads_to, object_format};
 use super::guarded::{GitFolder, common, is_git};
 use super::held_folder::HeldFolder;
+use crate::regular_file::open_regular_in;
 
 /// How long is looked at most.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -171,14 +171,10 @@ enum Found {
 impl Opened<'_> {
     /// A file in it. Whatever is in its place holds nothing up.
     fn open(&self, name: &str) -> io::Result<Found> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(&self.at, name, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(Found::Nothing),
-            Err(Errno::LOOP | Errno::NXIO) => return Ok(Found::Other),
-            Err(error) => return Err(error.into()),
-        };
-        Ok(if file.metadata()?.is_file() { Found::File(file) } else { Found::Other })
+        match open_regular_in(&self.at, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
+            found => Ok(found?.map_or(Found::Other, Found::File)),
+        }
     }
 
     /// Looks through an index, and gives the one that it goes on.

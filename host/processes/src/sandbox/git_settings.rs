@@ -5,17 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::Read as _;
 use std::iter::Peekable;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::Chars;
 
-use nix::fcntl::OFlag;
-
 use super::git_index::ObjectFormat;
+use crate::regular_file::open_regular;
 
 /// Bytes of one file that are read.
 const MAX_SETTINGS: u64 = 1 << 20;
@@ -166,13 +163,12 @@ struct Text {
     is_cut: bool,
 }
 
-/// That of a regular file: an earlier command may have left a pipe in its place, for which one would wait.
+/// That of a regular file: an earlier command may have left a pipe in its place, or have named a device.
 fn text(path: &Path, limit: u64) -> Option<Text> {
-    let file = File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
-    let meta = file.metadata().ok()?;
+    let (file, meta) = open_regular(path).ok()?;
     let mut bytes = Vec::new();
-    file.take(if meta.is_file() { limit } else { 0 }).read_to_end(&mut bytes).ok()?;
-    let (read, is_cut) = (bytes.len() as u64, meta.is_file() && meta.len() > limit);
+    file.take(limit).read_to_end(&mut bytes).ok()?;
+    let (read, is_cut) = (bytes.len() as u64, meta.len() > limit);
     Some(Text { characters: characters(&bytes), read, is_cut })
 }
 

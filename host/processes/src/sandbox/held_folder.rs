@@ -25,6 +25,26 @@ impl HeldFolder {
         Ok(Self { path: path.to_owned(), held })
     }
 
+    /// Holds what this path leads to, by whatever links, and says where that is, without any.
+    ///
+    /// # Errors
+    /// When there is nothing, or it is moved meanwhile.
+    pub fn hold_by(path: &Path) -> io::Result<Self> {
+        let held = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())).read_link()?;
+        let found = Self { path, held };
+        if found.is_at(&found.path) { Ok(found) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    /// Which file it is, as `DEVICE:INODE`, in every view of the same file system.
+    ///
+    /// # Errors
+    /// What fstat(2) says.
+    pub fn numbers(&self) -> io::Result<String> {
+        let held = fstat(&self.held)?;
+        Ok(format!("{}:{}", held.st_dev, held.st_ino))
+    }
+
     /// Where it was.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -83,7 +103,12 @@ mod tests {
         for below in ["link", "../one", "/", "missing"] {
             assert!(held.folder_below(Path::new(below)).is_err(), "{below}");
         }
+        let by_link = HeldFolder::hold_by(&at("two/link")).unwrap();
+        assert_eq!(by_link.path(), at("two/in"));
+        let meta = fs::metadata(at("two/in")).unwrap();
+        assert_eq!(by_link.numbers().unwrap(), format!("{}:{}", meta.dev(), meta.ino()));
         fs::remove_dir_all(at("two")).unwrap();
         assert_eq!(held.now(), None);
+        assert!(HeldFolder::hold_by(&at("two")).is_err());
     }
 }

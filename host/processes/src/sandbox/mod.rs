@@ -27,5 +27,5 @@ pub mod places;
 pub mod sockets;
 pub mod streams;
 
-pub use crate::isolation::filter::{FilterError, Nesting, filter_bytes};
 pub use environment::{Asked, EnvironmentError, Environments, SandboxKind, environment};
+pub use footbridge_domains::{FilterError, Nesting, filter_bytes};

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::ffi::{CStr, OsStr};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -285,7 +285,7 @@ fn connect(path: &Path) -> io::Result<()> {
         return socket.connect(path);
     }
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
-    let folder = File::open(folder)?;
+    let folder = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     socket.connect(Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name))
 }
 

@@ -42,12 +42,14 @@ pub enum FilterError {
 }
 
 impl FilterError {
-    pub(super) fn errno(&self) -> i32 {
+    /// The kernel's reason.
+    #[must_use]
+    pub fn errno(&self) -> Errno {
         match self {
             Self::Install(seccompiler::Error::Seccomp(error) | seccompiler::Error::Prctl(error)) => {
-                error.raw_os_error().unwrap_or(0)
+                error.raw_os_error().map_or(Errno::UnknownErrno, Errno::from_raw)
             }
-            Self::Compile(_) | Self::Install(_) => Errno::ENOSYS as i32,
+            Self::Compile(_) | Self::Install(_) => Errno::ENOSYS,
         }
     }
 }
@@ -172,12 +174,18 @@ fn without(calls: &[i64]) -> BpfProgram {
     program
 }
 
-/// Installs the filter for this process and all that come of it.
-pub(super) fn install(nesting: Nesting) -> Result<(), FilterError> {
+/// Installs the filter for this thread, with no new privileges, and for all that comes of it.
+///
+/// # Errors
+/// [`FilterError`].
+pub fn refuse_calls(nesting: Nesting) -> Result<(), FilterError> {
     Ok(apply_filter(&program(nesting)?)?)
 }
 
 /// The same filter as `bwrap --seccomp FD` reads it.
+///
+/// # Errors
+/// [`FilterError::Compile`].
 pub fn filter_bytes(nesting: Nesting) -> Result<Vec<u8>, FilterError> {
     let mut bytes = Vec::new();
     for step in program(nesting)? {

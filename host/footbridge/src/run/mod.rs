@@ -164,8 +164,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     tell_agent(&mut run, &endpoint)?;
     let shown = files.plan(&run, folders, &folder, &guest).await?;
     let local = Local::find()?;
-    let services = of_names(&run.config, &run.services)?;
-    let limits = run.limits.alone(&run.config.named_limits);
+    let (services, limits) = (of_names(&run.config, &run.services)?, run.limits.alone(&run.config.named_limits));
     let names = run.config.gathered.names.clone();
     let (path, withheld) = (run.config.search_path.clone(), run.config.withheld.clone());
     let unaskable = local.as_ref().map_or(Some(Unaskable::Nowhere), Local::unaskable);

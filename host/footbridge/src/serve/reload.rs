@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::supervisor;
 use crate::{
-    config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, load},
+    config::{Commands, Config, ConfigError, Variables, WantedServices, Writable, folders::Folders, load},
     control::wire::{ReloadFailed, ReloadReport},
     harness::Reloaded,
     report,
@@ -93,6 +93,7 @@ impl Reloader {
         let (files, folders) = (self.files.clone(), self.folders.clone());
         let commands = Commands::kept(self.folders.for_programs(&Writable::default())).until(stop);
         let variables = Variables::of_this_process().commands(commands, Writable::default());
+        let variables = variables.services(WantedServices::Again);
         match tokio::task::spawn_blocking(move || load(&files, &folders, &variables)).await {
             Ok(Ok(config)) => Ok(config),
             Ok(Err(ConfigError(mistakes))) => Err(mistakes.iter().map(ToString::to_string).collect()),

@@ -119,7 +119,8 @@ pub enum Cause {
     },
     /// The server does not run; the text is its provider's.
     Unavailable(String),
-    /// The server says that it has not processed it, and will not: it may be made again. The text is its provider's.
+    /// The server says that it has not processed it, and will not, or was not reached for now: it may be made again. The
+    /// text is its provider's.
     NotProcessed(String),
     /// The arguments of a tool do not fit.
     Arguments {

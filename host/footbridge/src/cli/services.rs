@@ -7,7 +7,7 @@ use clap::Subcommand;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{Files, WantedParts, load_config_of};
+use super::{Files, SAYS_WHAT_IT_WAITS_FOR, WantedParts, load_config_of};
 use crate::{
     config::{Config, WantedServices, Writable, known},
     report,
@@ -49,6 +49,7 @@ Exit status: 0 it can be reached; 1 it cannot; 2 a wrong command line or configu
 const UNREACHABLE: i32 = 1;
 
 pub(super) fn main(command: ServicesCommand) -> anyhow::Result<i32> {
+    crate::log::start(SAYS_WHAT_IT_WAITS_FOR)?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     match command {

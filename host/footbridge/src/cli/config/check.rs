@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     catalogues::{say_what_is_left_out, started},
-    cli::{Files, NoConfiguration, USAGE, folders_and_variables, runtime, session},
+    cli::{Files, NoConfiguration, SAYS_WHAT_IT_WAITS_FOR, USAGE, folders_and_variables, runtime, session},
     config::{Config, KnownNames, LeftOut, Writable, folders::Folders, look_over, of_no_tool},
     control::{self, wire::ReloadConfig},
     oneshot::{
@@ -47,6 +47,7 @@ pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
 }
 
 pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
+    crate::log::start(SAYS_WHAT_IT_WAITS_FOR)?;
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (mut started, mut nothing) = (None, None);
     let writable = Writable::here();

@@ -179,7 +179,9 @@ impl Redactor {
         let spared = self.spared.0.read().unwrap_or_else(PoisonError::into_inner);
         let is_in = |(number, secret): (usize, &Secret)| {
             let (plain, owner) = (secret.expose().trim(), if known.are_one { 0 } else { number });
-            (MIN_BYTES..=text.len()).contains(&plain.len()) && !spared.contains(&owner) && text.contains(&plain.to_ascii_lowercase())
+            (MIN_BYTES..=text.len()).contains(&plain.len())
+                && !spared.contains(&owner)
+                && text.contains(&plain.to_ascii_lowercase())
         };
         known.secrets.iter().enumerate().any(is_in)
     }

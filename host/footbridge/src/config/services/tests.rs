@@ -138,10 +138,9 @@ fn a_credential_that_is_not_there_is_noted_and_no_mistake() {
 
 #[test]
 fn a_credential_that_cannot_be_read_again_is_said_to_stay() {
-    for (text, stays) in [
-        ("preset = \"openai\"\ncredential = { command = [\"false\"] }", true),
-        ("preset = \"openai\"", false),
-    ] {
+    for (text, stays) in
+        [("preset = \"openai\"\ncredential = { command = [\"false\"] }", true), ("preset = \"openai\"", false)]
+    {
         let all = found_of(&format!("[services.a]\n{text}\n"), &WantedServices::Again);
         let note = all.notes[0].to_string();
         assert_eq!(note.contains("keeps the credential that it had"), stays, "{note}");

@@ -57,7 +57,7 @@ pub(super) struct WhichPolicy {
     #[command(flatten)]
     files: Files,
     /// The policy's name: ask, readonly, open, or one of footbridge.toml
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
     /// A label of the session, for rules that ask for labels
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]

@@ -54,9 +54,10 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let (folders, variables) = folders_and_variables(writable)?;
     let (mut config, mut mistakes) = look_over(&files.config, &folders, &variables);
     mistakes.extend(config.lacking.iter().cloned());
-    let mut servers: Vec<String> = Vec::new();
+    let (mut servers, mut services): (Vec<String>, Vec<String>) = Default::default();
     if mistakes.is_empty() {
         servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
+        services.extend(config.services.iter().map(|spec| spec.name.to_string()));
         nothing = NoConfiguration::check(&config).err();
         mistakes.extend(nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string())));
         if start {
@@ -80,7 +81,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
                 .map(|m| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what}))
                 .collect()
         };
-        let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap, "started": started});
+        let all = json!({"ok": ok, "files": read, "servers": servers, "services": services, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap, "started": started});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
@@ -93,7 +94,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
         if ok && all_start {
-            text.push_str(&verdict(&servers, &read, notes.len()));
+            text.push_str(&verdict(&servers, &services, &read, notes.len()));
         }
         report::out(&text)?;
     }
@@ -156,16 +157,17 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
 }
 
 /// That all is well, but for what was noted.
-fn verdict(servers: &[String], files: &[PathBuf], notes: usize) -> String {
+fn verdict(servers: &[String], services: &[String], files: &[PathBuf], notes: usize) -> String {
     let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let with = if notes == 0 { String::new() } else { format!(", with {}", report::counted(notes as u64, "note")) };
-    format!("ok{with}: {} from {}\n", count(servers), files.join(", "))
+    let services = if services.is_empty() { String::new() } else { format!(", {}", count(services, "service")) };
+    format!("ok{with}: {}{services} from {}\n", count(servers, "server"), files.join(", "))
 }
 
-fn count(servers: &[String]) -> String {
-    match servers {
-        [] => "no server".to_owned(),
-        [one] => format!("1 server ({one})"),
-        many => format!("{} servers ({})", many.len(), many.join(", ")),
+fn count(names: &[String], what: &str) -> String {
+    match names {
+        [] => format!("no {what}"),
+        [one] => format!("1 {what} ({one})"),
+        many => format!("{} {what}s ({})", many.len(), many.join(", ")),
     }
 }

@@ -423,7 +423,10 @@ fn a_service_that_cannot_be_reached_says_why_and_nothing_was_sent() {
     assert!(services.origin.received().is_empty());
     let (_, outcome) = services.outcome();
     assert_eq!(outcome["outcome"], "not_sent");
-    assert_eq!(outcome["detail"], "Service \"closed\" cannot be reached: it does not take connections");
+    assert_eq!(
+        outcome["detail"],
+        "Service \"stranger\" cannot be reached: its certificate is of an authority that is not trusted here; the operator can name that with ca_file"
+    );
 }
 
 #[test]

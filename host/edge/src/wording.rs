@@ -250,14 +250,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         Cause::BodyBroken => "The request did not arrive whole. Nothing was sent",
         Cause::NoThread => "The machine has no thread or memory for it: try again in a moment",
         Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
-        Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
-        Cause::ApprovalExpired => {
-            "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated"
-        }
-        Cause::NoUsableAnswer => {
-            "Whoever was to be asked about this call gave no usable answer, so it was not made: tell the operator before it \
-             is repeated"
-        }
+        Cause::DeniedByPerson | Cause::ApprovalExpired | Cause::NoUsableAnswer => of_people(cause),
         Cause::NotRecorded
         | Cause::GrantNotRecorded
         | Cause::KeptBack
@@ -291,6 +284,18 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::ResultTooLarge { .. }
         | Cause::ServerBusy(_)
         | Cause::NoAnswer { .. } => "The result could not be handed on",
+    }
+}
+
+/// Of causes that lie with whoever was asked.
+fn of_people(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
+        Cause::NoUsableAnswer => {
+            "Whoever was to be asked about this call gave no usable answer, so it was not made: tell the operator before it \
+             is repeated"
+        }
+        _ => "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated",
     }
 }
 

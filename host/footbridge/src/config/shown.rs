@@ -108,7 +108,7 @@ mod tests {
                 "command": "npx",
                 "args": ["-y", "pkg", "--api-key", MARK, "--token=[redacted]", "--key=${K}", "postgres://u:[redacted]@h/db"],
                 "env": {"API_KEY": MARK, "A_TOKEN": "${T}", "B_TOKEN": MARK, "SECRET": {"file": "~/.s"},
-                    "NODE_OPTIONS": "--require ./x.js", "X": MARK, "EMPTY_KEY": "", "PIN_KEY": MARK},
+                    "NODE_OPTIONS": "--require ./x.js", "X": MARK, "EMPTY_KEY": "", "PIN_KEY": MARK, "OWN_TOKEN": "{token}"},
                 "headers": {"Authorization": "Bearer ${T}", "Cookie": MARK, "X-Key": MARK},
                 "url": "https://h/mcp?apiKey=[redacted]&region=eu"
             })

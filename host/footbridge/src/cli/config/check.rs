@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     catalogues::{say_what_is_left_out, started},
@@ -75,13 +75,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let all_start = started.iter().flatten().all(|server| server.error.is_none());
     let gap = Confinement::here().gap();
     if json {
-        let list = |found: &[Mistake]| -> Vec<_> {
-            found
-                .iter()
-                .map(|m| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what}))
-                .collect()
-        };
-        let all = json!({"ok": ok, "files": read, "servers": servers, "services": services, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap, "started": started});
+        let all = json!({"ok": ok, "files": read, "servers": servers, "services": services, "mistakes": listed(&mistakes), "notes": listed(&notes), "confinement_gap": gap, "started": started});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
@@ -103,6 +97,12 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         (true, false) => session::REFUSED,
         (false, _) => USAGE,
     })
+}
+
+/// What is wrong or odd, for programs.
+fn listed(found: &[Mistake]) -> Vec<Value> {
+    let one = |m: &Mistake| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what});
+    found.iter().map(one).collect()
 }
 
 /// What came of starting a server.

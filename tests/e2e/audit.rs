@@ -144,7 +144,7 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
     let outcomes = audit(&host, &["tail", "--server", "demo", "--type", "outcome", "--json"]).well();
     assert_eq!(serde_json::from_str::<Value>(&outcomes).unwrap()["outcome"], "ok", "{outcomes}");
     let none = audit(&host, &["tail", "--session", "none", "--type", "head"]);
-    assert_eq!((none.status, none.stdout.as_str()), (0, ""), "{none:?}");
+    assert_eq!((none.status, none.stdout.as_str()), (1, ""), "{none:?}");
     assert!(
         none.stderr.contains("no record of type head of session \"none\" was found: looked at 1 chain in "),
         "{none:?}"

@@ -232,6 +232,26 @@ fn config_check_notes_what_is_not_there_and_names_each_file_and_mistake_once() {
 }
 
 #[test]
+fn a_check_says_which_command_of_a_secret_it_waits_for_and_counts_services() {
+    let slow = "url = \"http://localhost:9\"\nheader = \"x-key\"\n\
+                credential = { command = [\"sh\", \"-c\", \"sleep 3; echo a-long-key\"] }\n";
+    let host = Host::with(&Servers::none()).settings(&format!("[services.slow]\n{slow}websocket = true\n"));
+    let runs = |words: &[&str]| {
+        let words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+        footbridge_tests::Running::start(&mut host.footbridge(&words)).ends()
+    };
+    let checked = runs(&["config", "check"]);
+    assert!(checked.status == 0 && checked.stdout.contains("1 service (slow) from"), "{checked:?}");
+    let reached = runs(&["services", "check", "slow"]);
+    assert!(reached.stdout.contains("slow (http://localhost:9) cannot be reached"), "{reached:?}");
+    for ran in [&checked, &reached] {
+        assert!(ran.stderr.contains("waiting for the command of a secret"), "{ran:?}");
+    }
+    let listed = runs(&["services", "list"]);
+    assert!(listed.stdout.contains("  with:        websocket\n") && listed.stderr.is_empty(), "{listed:?}");
+}
+
+#[test]
 fn config_check_notes_rules_for_tools_that_no_server_has_once_their_names_are_known() {
     let rules = "[policies.p]\n[[policies.p.rules]]\ntool = [\"add_nte\", \"get_*\"]\ndecision = \"deny\"\n\
                  [[policies.p.rules]]\ntool = \"x\"\nserver = \"other\"\ndecision = \"allow\"\n";

@@ -100,7 +100,10 @@ fn a_call_can_be_tried_before_any_session_has_the_policy() {
     }
     let json: Value = serde_json::from_str(&test(&["readonly", "--json", "demo", "list_notes"]).stdout).unwrap();
     let expected = json!({"decision": "allow", "policy": "readonly", "rule": "reads", "effects": ["read"],
-                          "definitionChanged": false});
+                          "reason": "by rule \"reads\" of policy \"readonly\"", "definitionChanged": false});
+    let by_default: Value =
+        serde_json::from_str(&footbridge(&host, &["policy", "test", "--json", "demo", "list_notes"]).stdout).unwrap();
+    assert_eq!((&by_default["policy"], &by_default["decision"]), (&json!("ask"), &json!("allow")));
     assert_eq!(json, expected);
     test(&["careful", "nope", "x"]).fails(2, &["no server \"nope\" is configured; there are: demo"]);
     test(&["careful", "demo", "nope"]).fails(2, &["Tool \"nope\" not found", "add_note"]);
@@ -209,6 +212,11 @@ fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     ] {
         assert!(team.contains(part), "{part}: {team}");
     }
+    assert!(team.contains("Depending on the path, without asking anyone, it can ask:\n  service tracker"), "{team}");
+    let taken =
+        footbridge(&host, &["policy", "test", "--policy", "open", "--json", "--http", "GET /nope", "tracker"]).stdout;
+    let taken: Value = serde_json::from_str(&taken).unwrap();
+    assert!(taken["reason"].as_str().unwrap().contains("none of the requests"), "{taken}");
     let json = footbridge(&host, &["policy", "egress", "--policy", "team", "--json"]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     let others = |service: &Value| {

@@ -4,7 +4,7 @@
 //! recorded too, and only then answered.
 
 use crate::decide::is_covered;
-use std::{sync::Arc, time::Instant};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 use crate::{
     approval::{ApprovalId, Cleared, NotCleared},
@@ -128,6 +128,7 @@ impl Audit {
         let Unresolved { principal, server, target, cause } = unresolved;
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let server = self.redaction.text(&server);
+        let detail = cause.detail().map(Cow::into_owned);
         let refused = Refused {
             id: &id,
             called: Called {
@@ -138,6 +139,7 @@ impl Audit {
                 name: self.redaction.text(target.name()),
             },
             reason: cause.reason().as_str(),
+            detail: detail.as_deref(),
             arguments: None,
             decided: None,
         };
@@ -155,10 +157,12 @@ impl Audit {
     async fn deny(&self, verdict: &Verdict, refusal: Failure, approval: Option<ApprovalId>) -> Failure {
         let Ok(id) = random_text::<12>() else { return unavailable(None) };
         let call = verdict.call();
+        let detail = refusal.cause.detail().map(Cow::into_owned);
         let refused = Refused {
             id: &id,
             called: self.called(call),
             reason: refusal.cause.reason().as_str(),
+            detail: detail.as_deref(),
             arguments: Some(self.arguments(call).await),
             decided: Some(DecidedLine { approval: approval.map(|id| id.to_string()), ..decided_line(verdict) }),
         };

@@ -1,7 +1,9 @@
 //! Why a call is not answered with a result: causes with their data. What a guest reads is worded where it is answered,
 //! in the dialect that it speaks.
 
-use footbridge_core::{catalogue::ListKind, gate::Decision, names::ServerName, schema::Violation};
+use std::borrow::Cow;
+
+use footbridge_core::{catalogue::ListKind, gate::Decision, names::ServerName, schema::Violation, service::TUNNELS};
 use footbridge_proto::rpc::Reason;
 
 pub use crate::session::BudgetOf;
@@ -71,8 +73,12 @@ pub enum Cause {
     UnknownService {
         /// What was asked for.
         service: String,
+        /// Method and path.
+        request: String,
         /// What it has.
         known: Vec<ServerName>,
+        /// Whether it has one of this name that is not configured any more.
+        is_gone: bool,
     },
     /// The service does not take such a request.
     RequestNotAllowed {
@@ -80,6 +86,8 @@ pub enum Cause {
         service: ServerName,
         /// Method and path.
         request: String,
+        /// Whether it does, and the policy hides it: that is for the record alone.
+        is_hidden: bool,
     },
     /// The service takes no WebSockets.
     NoWebSockets {
@@ -93,8 +101,11 @@ pub enum Cause {
         /// Whether it is that of bodies that a person is asked about.
         asked: bool,
     },
-    /// The head of a request to a service can be read in two ways, or would leak; the edge says which.
-    BadHead,
+    /// The head of a request to a service can be read in two ways, or would leak.
+    BadHead {
+        /// Which, in the words of whoever read it, and in none of the guest's.
+        why: String,
+    },
     /// The body of a request to a service did not come whole, or not in time.
     BodyBroken,
     /// The tool is not what was pinned.
@@ -119,7 +130,8 @@ pub enum Cause {
     },
     /// The server does not run; the text is its provider's.
     Unavailable(String),
-    /// The server says that it has not processed it, and will not: it may be made again. The text is its provider's.
+    /// The server says that it has not processed it, and will not, or was not reached for now: it may be made again. The
+    /// text is its provider's.
     NotProcessed(String),
     /// The arguments of a tool do not fit.
     Arguments {
@@ -191,6 +203,8 @@ pub enum Cause {
     DeniedByPerson,
     /// Nobody allowed it in time.
     ApprovalExpired,
+    /// Whoever was to be asked gave no answer that counts.
+    NoUsableAnswer,
     /// It waits for a person longer than its client.
     ApprovalRequired {
         /// Until when, RFC 3339.
@@ -304,6 +318,28 @@ pub struct DecidedBy {
 }
 
 impl Cause {
+    /// What a record says of it besides its word: short, and in no words of a guest or a server.
+    pub(crate) fn detail(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(match self {
+            Self::UnknownService { is_gone: true, .. } => "the service is not configured any more",
+            Self::UnknownService { .. } => "the session has no such service",
+            Self::RequestNotAllowed { is_hidden: true, .. } => "hidden by the policy",
+            Self::RequestNotAllowed { service, .. } if service.as_str() == TUNNELS => {
+                "not among the hosts of [tunnels]"
+            }
+            Self::RequestNotAllowed { .. } => "not among the requests of the service",
+            Self::NoWebSockets { .. } => "the service takes no WebSockets",
+            Self::BodyTooLarge { limit, asked } => {
+                let setting = if *asked { "services.asked_bytes" } else { "services.request_bytes" };
+                return Some(Cow::Owned(format!("over {limit} bytes ({setting})")));
+            }
+            Self::BodyBroken => "the body did not arrive whole",
+            Self::BadHead { why } => why,
+            Self::NoUsableAnswer => "whoever was to be asked gave no usable answer",
+            _ => return None,
+        }))
+    }
+
     /// The word for it, in records and for programs.
     #[must_use]
     pub fn reason(&self) -> Reason {
@@ -311,7 +347,7 @@ impl Cause {
             Self::UnknownServer { .. } | Self::UnknownService { .. } => Reason::UnknownServer,
             Self::RequestNotAllowed { .. } | Self::NoWebSockets { .. } => Reason::DeniedByPolicy,
             Self::BodyTooLarge { .. } => Reason::TooLarge,
-            Self::BodyBroken | Self::BadHead => Reason::BadRequest,
+            Self::BodyBroken | Self::BadHead { .. } => Reason::BadRequest,
             Self::UnknownTool { .. } => Reason::UnknownTool,
             Self::UnknownPrompt { .. } => Reason::UnknownPrompt,
             Self::UnknownResource { .. } => Reason::UnknownResource,
@@ -332,7 +368,7 @@ impl Cause {
             | Self::Throttled { .. } => Reason::Busy,
             Self::Policy { .. } => Reason::DeniedByPolicy,
             Self::DeniedBefore { .. } | Self::DeniedByPerson => Reason::ApprovalDenied,
-            Self::ApprovalExpired => Reason::ApprovalExpired,
+            Self::ApprovalExpired | Self::NoUsableAnswer => Reason::ApprovalExpired,
             Self::ApprovalRequired { .. } => Reason::ApprovalRequired,
             Self::NotRecorded | Self::GrantNotRecorded => Reason::AuditUnavailable,
             Self::BudgetSpent(_) | Self::KeptBack | Self::NoAnswer { why: NoAnswer::OverBudget(_), .. } => {

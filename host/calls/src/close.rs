@@ -59,9 +59,12 @@ fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
             _ => Cause::ServerError { code, message },
         },
         Outcome::TooLarge { limit, setting } => Cause::ResultTooLarge { server, limit, setting },
-        Outcome::NotSent(NotSent::Unavailable(why)) | Outcome::Declined(why) => Cause::Unavailable(why),
+        Outcome::NotSent(NotSent::Unavailable(why) | NotSent::Unreached { why, may_pass: false })
+        | Outcome::Declined(why) => Cause::Unavailable(why),
+        Outcome::NotSent(NotSent::Unreached { why, may_pass: true }) | Outcome::Refused(why) => {
+            Cause::NotProcessed(why)
+        }
         Outcome::Throttled(retry_after) => Cause::Throttled { server, retry_after },
-        Outcome::Refused(why) => Cause::NotProcessed(why),
         Outcome::NotSent(NotSent::Changed) => Cause::ChangedOnTheWay,
         Outcome::NotSent(NotSent::Busy) => Cause::ServerBusy(server),
         Outcome::NotSent(NotSent::Cancelled) => Cause::Cancelled,
@@ -88,9 +91,10 @@ fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
     OutcomeRecord { id: receipt.id.clone(), outcome: word, detail, duration_ms, bytes, exchange: None }
 }
 
-fn not_sent_word(why: &NotSent) -> &'static str {
+fn not_sent_word(why: &NotSent) -> &str {
     match why {
         NotSent::Unavailable(_) => "server unavailable",
+        NotSent::Unreached { why, .. } => why.trim_end_matches(". Nothing was sent"),
         NotSent::Changed => "definition changed",
         NotSent::Busy => "busy",
         NotSent::Cancelled => "cancelled",

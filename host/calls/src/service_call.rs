@@ -49,10 +49,41 @@ pub struct HeldRequest {
 pub enum ShownBody {
     /// All of it.
     Text(String),
-    /// All of it, as base64.
-    Bytes(String),
-    /// Its beginning and its end, as base64.
-    Ends(String, String),
+    /// All of it, as base64, and what it begins with.
+    Bytes(String, GitLines),
+    /// Its beginning and its end, as base64, and what it begins with.
+    Ends(String, String, GitLines),
+}
+
+/// The lines of git's protocol (pkt-lines) that a body begins with, up to the last that ends such lines: of a push, which
+/// refs change from what to what. None where one of them is no text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitLines(Vec<String>);
+
+impl GitLines {
+    /// Those of a body.
+    fn of(bytes: &[u8]) -> Self {
+        let (mut lines, mut whole, mut rest) = (Vec::new(), 0, bytes);
+        while let Some((digits, behind)) = rest.split_at_checked(4) {
+            let digits = std::str::from_utf8(digits).ok().filter(|all| all.bytes().all(|b| b.is_ascii_hexdigit()));
+            let length = digits.and_then(|all| usize::from_str_radix(all, 16).ok());
+            rest = match length {
+                Some(0) => {
+                    whole = lines.len();
+                    behind
+                }
+                Some(length @ 5..) => {
+                    let Some((line, behind)) = behind.split_at_checked(length - 4) else { break };
+                    let Ok(line) = std::str::from_utf8(line) else { break };
+                    lines.push(line.trim_end_matches('\n').to_owned());
+                    behind
+                }
+                _ => break,
+            };
+        }
+        lines.truncate(whole);
+        Self(lines)
+    }
 }
 
 /// What is shown of a body that is no text, bytes: its beginning, and its end.
@@ -65,11 +96,11 @@ impl ShownBody {
     pub fn of(bytes: &[u8]) -> Self {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::Text(text.to_owned()),
-            Err(_) if bytes.len() <= HEAD + TAIL => Self::Bytes(BASE64_STANDARD.encode(bytes)),
+            Err(_) if bytes.len() <= HEAD + TAIL => Self::Bytes(BASE64_STANDARD.encode(bytes), GitLines::of(bytes)),
             Err(_) => {
                 let ends = [&bytes[..HEAD], &bytes[bytes.len() - TAIL..]];
                 let [head, tail] = ends.map(|end| BASE64_STANDARD.encode(end));
-                Self::Ends(head, tail)
+                Self::Ends(head, tail, GitLines::of(bytes))
             }
         }
     }
@@ -86,6 +117,8 @@ pub struct ServiceCall {
     /// The same for the record, where that is not all of it: without the body's text, and without what is left out of
     /// the name.
     recorded: Option<Box<RawValue>>,
+    /// How long its body is, where that was read.
+    body_bytes: Option<usize>,
 }
 
 impl ServiceRequest {
@@ -112,13 +145,13 @@ impl ServiceCall {
     pub(crate) fn new(request: ServiceRequest) -> Self {
         let shown = described(&request, None, true);
         let recorded = request.query.as_ref().map(|_| described(&request, None, false));
-        Self { name: request.label(), request, shown, recorded }
+        Self { name: request.label(), request, shown, recorded, body_bytes: None }
     }
 
     /// The same, with what was read of it.
     pub(crate) fn holding(self, held: &HeldRequest) -> Self {
         let described = |is_whole| described(&self.request, Some(held), is_whole);
-        Self { shown: described(true), recorded: Some(described(false)), ..self }
+        Self { shown: described(true), recorded: Some(described(false)), body_bytes: Some(held.bytes), ..self }
     }
 
     /// What was asked.
@@ -160,6 +193,12 @@ impl ServiceCall {
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         self.request.length
+    }
+
+    /// How long its body is, where that was read before anybody was asked.
+    #[must_use]
+    pub(crate) fn body_bytes(&self) -> Option<usize> {
+        self.body_bytes
     }
 
     /// The method and the path, and the query without what looks like a credential.
@@ -220,10 +259,16 @@ fn body_described(body: &HeldRequest, is_whole: bool) -> Value {
     match &body.shown {
         _ if !is_whole => {}
         ShownBody::Text(text) => described["text"] = json!(text),
-        ShownBody::Bytes(all) => described["base64"] = json!(all),
-        ShownBody::Ends(head, tail) => {
+        ShownBody::Bytes(all, _) => described["base64"] = json!(all),
+        ShownBody::Ends(head, tail, _) => {
             (described["base64_head"], described["base64_tail"]) = (json!(head), json!(tail));
         }
+    }
+    if let (true, ShownBody::Bytes(_, GitLines(lines)) | ShownBody::Ends(_, _, GitLines(lines))) =
+        (is_whole, &body.shown)
+        && !lines.is_empty()
+    {
+        described["begins"] = json!(lines);
     }
     described.sort_all_objects();
     described
@@ -302,6 +347,27 @@ mod tests {
             length: Some(7),
             is_websocket: false,
         }
+    }
+
+    #[test]
+    fn a_push_begins_with_the_refs_that_it_changes() {
+        let line = |text: &str| format!("{:04x}{text}", text.len() + 4);
+        let update = format!("{} {} refs/heads/main", "0".repeat(40), "a".repeat(40));
+        let of = |begins: String, pack: &[u8]| GitLines::of(&[begins.as_bytes(), pack].concat()).0;
+        let begins = line(&format!("{update}\0 report-status\n"));
+        let pack = b"PACK\x00\x00\x00\x02\xff\xfe";
+        assert_eq!(of(format!("{begins}0000"), pack), [format!("{update}\0 report-status")]);
+        assert_eq!(of(format!("{begins}0000{}0000", line("option")), pack).len(), 2);
+        // What does not end may be less than all of them.
+        assert_eq!(of(begins.clone(), pack), Vec::<String>::new());
+        assert_eq!(of(format!("{begins}0001"), pack), Vec::<String>::new());
+        assert_eq!(of("+005x0000".to_owned(), pack), Vec::<String>::new());
+        let cut = [line("ab").as_bytes(), b"0006\xff\xfe0000"].concat();
+        assert_eq!(GitLines::of(&cut).0, Vec::<String>::new(), "one is no text");
+        let shown = ShownBody::of(&[format!("{begins}0000").as_bytes(), pack].concat());
+        let held = HeldRequest { headers: BTreeMap::new(), digest: Digest::of("x"), bytes: 9, shown };
+        assert_eq!(body_described(&held, true)["begins"][0], format!("{update}\0 report-status"));
+        assert!(body_described(&held, false).get("begins").is_none(), "not in records");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Taking the values of configured secrets out of what servers say.
 //!
 //! A value is looked for in all its [`spellings`], with one automaton, in the text as it stands and in what it reads
-//! where nothing is escaped ([`unescaped`]). Values shorter than [`MIN_BYTES`] are not looked
+//! where nothing is escaped ([`unescaped`]), and without white space at its ends too, which programs that read it leave out. Values shorter than [`MIN_BYTES`] are not looked
 //! for: they would take ordinary words with them. What is a token by its looks is found by [`shapes`].
 //!
 //! A value that stands in the arguments of a call is left in its answer ([`Redactor::sparing`]): whoever sent it has it,
@@ -116,6 +116,10 @@ impl Redactor {
             let owner = if are_one { 0 } else { number };
             let plain = secret.expose();
             let mut texts = spellings::all(plain);
+            let bare = plain.trim();
+            if bare.len() != plain.len() && bare.len() >= MIN_BYTES {
+                texts.extend(spellings::all(bare));
+            }
             // One that looks escaped itself is read as another text.
             let read = Unescaped::of(plain.as_bytes()).map(|read| String::from_utf8_lossy(read.text()).into_owned());
             texts.extend(read.filter(|read| read.len() >= MIN_BYTES));
@@ -174,8 +178,10 @@ impl Redactor {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let spared = self.spared.0.read().unwrap_or_else(PoisonError::into_inner);
         let is_in = |(number, secret): (usize, &Secret)| {
-            let (plain, owner) = (secret.expose(), if known.are_one { 0 } else { number });
-            plain.len() <= text.len() && !spared.contains(&owner) && text.contains(&plain.to_ascii_lowercase())
+            let (plain, owner) = (secret.expose().trim(), if known.are_one { 0 } else { number });
+            (MIN_BYTES..=text.len()).contains(&plain.len())
+                && !spared.contains(&owner)
+                && text.contains(&plain.to_ascii_lowercase())
         };
         known.secrets.iter().enumerate().any(is_in)
     }
@@ -356,6 +362,21 @@ mod tests {
         for text in ["p%40ss&word1", "p%40ss&amp;word1", r"\u0070%40ss&word1", "p%2540ss%26word1", "p@ss&amp;word1"] {
             assert_eq!(redactor.scrub(text), MARK, "{text}");
         }
+    }
+
+    #[test]
+    fn a_value_is_found_without_the_white_space_at_its_ends() {
+        let redactor = Redactor::new(&["trailing-KEY ", "\tleading-KEY", " both-KEY-1\r\n"].map(Secret::new));
+        for plain in ["trailing-KEY", "leading-KEY", "both-KEY-1"] {
+            let hex = plain.bytes().map(|byte| format!("{byte:02x}")).collect();
+            for text in [plain.to_owned(), STANDARD.encode(plain), hex] {
+                assert_eq!(redactor.scrub(&text), MARK, "{plain}");
+            }
+            assert!(redactor.is_in_small_letters(&format!("x-{}", plain.to_lowercase())));
+            assert_eq!(redactor.sparing([plain]).scrub(plain), plain, "what the call said stays");
+        }
+        assert_eq!(redactor.scrub("<trailing-KEY >"), "<[redacted]>");
+        assert!(matches!(Redactor::new(&[Secret::new("short   ")]).scrub("short"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Requests {
     async fn answer(&self, mut request: Request<Incoming>, phase: Phase) -> Response<Pieces> {
         let connection = hyper::upgrade::on(&mut request);
         let (head, incoming) = request.into_parts();
-        if services::is_service_path(&head) || services::is_of_proxy(&head) && self.has_tunnels() {
+        if services::is_service_path(&head) || self.is_of_proxy(&head) {
             let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
             let upgrade = Upgrade { connection, phase, place, shutdown };
             return self.service(head, incoming, upgrade).await;
@@ -153,8 +153,10 @@ impl Requests {
         }
     }
 
-    fn has_tunnels(&self) -> bool {
-        self.session.spec().services.iter().any(|name| name.as_str() == TUNNELS)
+    /// Whether it is asked as of a proxy, by whom the tunnels of a session are for, or who shows what could be its token.
+    fn is_of_proxy(&self, head: &Parts) -> bool {
+        let has_tunnels = || self.session.spec().services.iter().any(|name| name.as_str() == TUNNELS);
+        services::is_of_proxy(head) && (head.headers.contains_key(header::PROXY_AUTHORIZATION) || has_tunnels())
     }
 
     /// Answers a request to a service, or to a proxy. What is rare of it has a place of its own, so that this takes little.
@@ -193,6 +195,9 @@ impl Requests {
     }
 
     fn route(&self, head: &Parts) -> Result<Route, Refusal> {
+        if services::is_of_proxy(head) {
+            return Err(Refusal::NoTunnels);
+        }
         head::check_origin(head, &self.shared.allowed_hosts)?;
         if head::asks_for_health(head) {
             return Ok(Route::Health);

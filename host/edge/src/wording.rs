@@ -194,12 +194,22 @@ fn of_names(cause: &Cause) -> String {
 /// Of causes that only requests to services have.
 fn of_services(cause: &Cause) -> String {
     match cause {
-        Cause::UnknownService { service, known } => format!(
+        Cause::UnknownService { service, is_gone: true, .. } => format!(
+            "Service \"{}\" is not configured any more: the operator took it out of footbridge.toml. Nothing was sent",
+            repeated(service)
+        ),
+        Cause::UnknownService { service, request, .. } if service == TUNNELS => format!(
+            "\"{}\" is asked for as of a proxy, and this session has no tunnels: the operator gives it them with --service \
+             tunnels, and names their hosts in [tunnels] of footbridge.toml. Nothing was sent",
+            repeated(request)
+        ),
+        Cause::UnknownService { service, known, .. } => format!(
             "This session has no service \"{}\". It has: {}. The operator gives it one with --service",
             repeated(service),
             connected(known)
         ),
-        Cause::RequestNotAllowed { service, request } if service.as_str() == TUNNELS => {
+        Cause::BadHead { why } => why.clone(),
+        Cause::RequestNotAllowed { service, request, .. } if service.as_str() == TUNNELS => {
             let own = ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| request.contains(host));
             let hint = if own {
                 ". What is asked of the bridge itself needs no proxy: set NO_PROXY, or leave it out"
@@ -211,7 +221,7 @@ fn of_services(cause: &Cause) -> String {
                 repeated(request)
             )
         }
-        Cause::RequestNotAllowed { service, request } => format!(
+        Cause::RequestNotAllowed { service, request, .. } => format!(
             "Service \"{service}\" does not take \"{}\": it is none of the requests that it lets through (its \
              \"requests\" in footbridge.toml, or else those of its preset). Nothing was sent",
             repeated(request)
@@ -244,13 +254,10 @@ fn said_alike(cause: &Cause) -> &'static str {
             "The call was not made: its session has ended, or its token or policy was replaced; try again"
         }
         Cause::OverLimit(_) => "Too many calls at once: try again in a moment",
-        Cause::BodyBroken | Cause::BadHead => "The request did not arrive whole. Nothing was sent",
+        Cause::BodyBroken => "The request did not arrive whole. Nothing was sent",
         Cause::NoThread => "The machine has no thread or memory for it: try again in a moment",
         Cause::BytesHeld => "Too many bytes are held at once: try again in a moment",
-        Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
-        Cause::ApprovalExpired => {
-            "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated"
-        }
+        Cause::DeniedByPerson | Cause::ApprovalExpired | Cause::NoUsableAnswer => of_people(cause),
         Cause::NotRecorded
         | Cause::GrantNotRecorded
         | Cause::KeptBack
@@ -262,6 +269,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::UnknownService { .. }
         | Cause::RequestNotAllowed { .. }
         | Cause::NoWebSockets { .. }
+        | Cause::BadHead { .. }
         | Cause::BodyTooLarge { .. }
         | Cause::UnknownTool { .. }
         | Cause::UnknownPrompt { .. }
@@ -284,6 +292,18 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::ServerBusy(_)
         | Cause::Throttled { .. }
         | Cause::NoAnswer { .. } => "The result could not be handed on",
+    }
+}
+
+/// Of causes that lie with whoever was asked.
+fn of_people(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::DeniedByPerson => "This call was denied by whoever was asked: do not repeat it",
+        Cause::NoUsableAnswer => {
+            "Whoever was to be asked about this call gave no usable answer, so it was not made: tell the operator before it \
+             is repeated"
+        }
+        _ => "Nobody allowed this call in time, so it was not made: ask the operator before it is repeated",
     }
 }
 

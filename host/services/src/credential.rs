@@ -16,20 +16,23 @@ pub struct Credential {
 }
 
 impl Credential {
-    /// The header of this name: `{credential}` in the value is the secret, and `{basic}` it with a user.
+    /// The header of this name: `{credential}` in the value is the secret, and `{basic}` it with a user. White space at the
+    /// ends of the secret is left out: at those of a header it means nothing (RFC 9110, 5.5), so that an origin says the
+    /// rest alone.
     ///
     /// # Errors
     /// [`BadService`], which holds nothing of the secret.
     pub fn new(name: &str, value: &str, user: Option<&str>, secret: &Secret) -> Result<Self, BadService> {
         let name: HeaderName = name.parse().map_err(|_| BadService::Header)?;
-        let basic = STANDARD.encode(format!("{}:{}", user.unwrap_or_default(), secret.expose()));
-        let filled = Secret::new(value.replace("{credential}", secret.expose()).replace("{basic}", &basic));
+        let bare = secret.expose().trim();
+        let basic = STANDARD.encode(format!("{}:{bare}", user.unwrap_or_default()));
+        let filled = Secret::new(value.replace("{credential}", bare).replace("{basic}", &basic));
         let mut header = HeaderValue::from_str(filled.expose()).map_err(|_| BadService::Credential)?;
         header.set_sensitive(true);
-        let mut secrets = vec![secret.clone(), filled];
+        let mut secrets = vec![Secret::new(bare), filled];
         // What stands behind the scheme is a credential without it.
         let bare: Vec<Secret> =
-            secrets.iter().filter_map(|one| Some(Secret::new(one.expose().split_once(' ')?.1))).collect();
+            secrets.iter().filter_map(|one| Some(Secret::new(one.expose().split_once(' ')?.1.trim()))).collect();
         secrets.extend(bare);
         Ok(Self { header: (name, header), secrets })
     }
@@ -56,6 +59,15 @@ mod tests {
         assert_eq!(header("{credential}", None), ("s3cret-value".to_owned(), 2));
         assert_eq!(header("Bearer {credential}", None), ("Bearer s3cret-value".to_owned(), 3));
         assert_eq!(header("Basic {basic}", Some("me")), ("Basic bWU6czNjcmV0LXZhbHVl".to_owned(), 3));
+        for padded in ["s3cret-value ", "\ts3cret-value", " s3cret-value\r\n"] {
+            for value in ["{credential}", "Bearer {credential}", "Basic {basic}"] {
+                let made = |text| Credential::new("Authorization", value, Some("me"), &Secret::new(text)).unwrap();
+                let (padded, plain) = (made(padded), made("s3cret-value"));
+                assert_eq!((padded.header, padded.secrets), (plain.header, plain.secrets));
+            }
+        }
+        let padded = Credential::new("a", "{credential}", None, &Secret::new("Bearer  s3cret-value\t")).unwrap();
+        assert!(padded.secrets.contains(&secret), "what stands behind the scheme");
         assert_eq!(Credential::new("a b", "x", None, &secret).err(), Some(BadService::Header));
         let two_lines = Secret::new("a\nb");
         assert_eq!(Credential::new("a", "{credential}", None, &two_lines).err(), Some(BadService::Credential));

@@ -1,7 +1,8 @@
 //! Why there is no connection to an origin.
 
-use std::{error::Error, io};
+use std::{error::Error, fmt, io};
 
+use footbridge_calls::provider::NotSent;
 use footbridge_outbound::OnlyPrivate;
 
 /// Why there is no connection; what a guest may know of it.
@@ -49,6 +50,27 @@ pub enum NoConnection {
 }
 
 impl NoConnection {
+    /// Whether it may be gone in a moment, by itself.
+    fn may_pass(self) -> bool {
+        match self {
+            Self::Name | Self::TooSlow | Self::Refused | Self::Proxy | Self::TooMany => true,
+            Self::Private
+            | Self::Certificate
+            | Self::UnknownAuthority
+            | Self::OfAuthority
+            | Self::Expired
+            | Self::OtherName
+            | Self::NoTls
+            | Self::Handshake => false,
+        }
+    }
+
+    /// Why nothing was sent to this, which has no connection.
+    pub(crate) fn not_sent(self, what: impl fmt::Display) -> NotSent {
+        let why = format!("{what} cannot be reached: {self}. Nothing was sent");
+        NotSent::Unreached { why, may_pass: self.may_pass() }
+    }
+
     /// What an error of connecting comes from.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Self {
         let mut cause = Some(error);
@@ -111,6 +133,20 @@ mod tests {
             (io::ErrorKind::ConnectionRefused.into(), NoConnection::Refused),
         ] {
             assert_eq!(NoConnection::of(&error), why);
+        }
+    }
+
+    #[test]
+    fn what_may_pass_by_itself_may_be_tried_again() {
+        for (why, passes) in [
+            (NoConnection::Refused, true),
+            (NoConnection::Name, true),
+            (NoConnection::TooSlow, true),
+            (NoConnection::Private, false),
+            (NoConnection::Expired, false),
+        ] {
+            let said = format!("It cannot be reached: {why}. Nothing was sent");
+            assert_eq!(why.not_sent("It"), NotSent::Unreached { why: said, may_pass: passes });
         }
     }
 

@@ -332,11 +332,12 @@ impl Service {
         if !is_websocket || !self.spec.usage || !spending.is_some_and(Spending::limits_tokens) {
             return Ok(());
         }
-        Err(Outcome::NotSent(NotSent::Unavailable(format!(
+        let why = format!(
             "Service \"{}\" opens no WebSocket in a session with budget.tokens: nobody reads there how many are used. \
              Nothing was sent",
             self.spec.name
-        ))))
+        );
+        Err(Outcome::NotSent(NotSent::Unreached { why, may_pass: false }))
     }
 
     /// What became of a request that nobody waits for any more: with a connection it may have left, and without one it has
@@ -367,7 +368,7 @@ impl Service {
     }
 
     fn unreached(&self, why: NoConnection) -> NotSent {
-        NotSent::Unavailable(format!("Service \"{}\" cannot be reached: {why}. Nothing was sent", self.spec.name))
+        why.not_sent(format_args!("Service \"{}\"", self.spec.name))
     }
 
     /// What finds the credential in the answer, but for where its guest said it.
@@ -382,11 +383,11 @@ impl Service {
         let Some(why) = &self.spec.lacks_credential else { return Ok(()) };
         let name = &self.spec.name;
         tracing::warn!(service = %name, %why, "a request to a service without its credential was refused");
-        let text = format!(
+        let why = format!(
             "Service \"{name}\" has no credential: \"footbridge services check {name}\" says why to the operator. \
              Nothing was sent"
         );
-        Err(Outcome::NotSent(NotSent::Unavailable(text)))
+        Err(Outcome::NotSent(NotSent::Unreached { why, may_pass: false }))
     }
 
     fn answer(&self, response: Response<Incoming>, begun: Begun, connection: CaptureConnection) -> ServiceAnswer {

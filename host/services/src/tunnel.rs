@@ -84,10 +84,7 @@ impl Forward for Tunnels {
             let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
             tunnel.map(|carried| Tunnel { carried: Carried { spending, ..carried }, exchange: None }).map_err(|why| {
                 tracing::warn!(%authority, %why, "no tunnel");
-                Outcome::NotSent(NotSent::Unavailable(format!(
-                    "\"{authority}\" cannot be reached: {why}. Nothing was sent"
-                )))
-                .into()
+                Outcome::NotSent(why.not_sent(format_args!("\"{authority}\""))).into()
             })
         })
     }

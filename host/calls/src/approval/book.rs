@@ -20,6 +20,9 @@ use footbridge_core::{digest::Digest, limits::ApprovalLimits};
 /// Who ends what was asked under another policy, in the record.
 const POLICY_CHANGED: &str = "footbridge (policy_changed)";
 
+/// The same of what all who were asked failed to answer.
+const NO_USABLE_ANSWER: &str = "footbridge (no_usable_answer)";
+
 /// All approvals of a harness. `P` is what is shown to whoever is asked.
 #[derive(Debug)]
 pub(super) struct Book<P> {
@@ -179,10 +182,10 @@ impl<P> Book<P> {
         }
     }
 
-    /// Ends a pending one that nobody is left to answer.
+    /// Ends a pending one that nobody is left to answer: all who were asked failed.
     pub(super) fn give_up(&mut self, now: Instant, id: ApprovalId) {
         if self.pending(now, id).is_ok() {
-            self.end(id, State::Expired, None);
+            self.end(id, State::Unanswered, Some(NO_USABLE_ANSWER.into()));
         }
     }
 

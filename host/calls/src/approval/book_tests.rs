@@ -162,6 +162,19 @@ fn times_end_what_nobody_answers_or_uses() {
 }
 
 #[test]
+fn what_all_who_were_asked_failed_to_answer_is_told_from_what_came_too_late() {
+    let (mut desk, key) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&key);
+    let (id, _) = desk.looks(waiter);
+    let now = desk.now;
+    desk.book.give_up(now, id);
+    assert_eq!(desk.looks(waiter).1, Turn::Over(State::Unanswered));
+    assert_eq!(State::Unanswered.as_str(), "expired");
+    let last = desk.book.changes().pop().unwrap();
+    assert_eq!(last.approver.as_deref(), Some("footbridge (no_usable_answer)"));
+}
+
+#[test]
 fn a_denied_call_is_refused_unasked_for_a_while_and_another_one_is_not() {
     let (mut desk, denied) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&denied);

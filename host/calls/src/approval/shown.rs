@@ -41,6 +41,9 @@ pub struct ApprovalInfo {
     pub digest: String,
     /// Bytes of that text.
     pub bytes: usize,
+    /// Of a request to a service, how long its body is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<usize>,
     /// Its beginning; the whole if there is no tail.
     pub head: String,
     /// The end of a long one.

@@ -13,6 +13,8 @@ pub enum State {
     Denied,
     /// Nobody answered in time, or nobody used the grant in time.
     Expired,
+    /// Whoever was to be asked gave no answer that counts. To guests and records it is expired.
+    Unanswered,
     /// Whoever asked left.
     Withdrawn,
     /// Allowed and used: the call left, or was about to.
@@ -27,7 +29,7 @@ impl State {
             Self::Pending => "pending",
             Self::Granted => "granted",
             Self::Denied => "denied",
-            Self::Expired => "expired",
+            Self::Expired | Self::Unanswered => "expired",
             Self::Withdrawn => "withdrawn",
             Self::Used => "used",
         }

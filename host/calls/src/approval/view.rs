@@ -36,6 +36,8 @@ pub(crate) struct Asking {
     pub(super) tool: Option<(Option<String>, bool)>,
     pub(super) policy: String,
     pub(super) arguments: Arc<str>,
+    /// How long the body of a request to a service is.
+    pub(super) body_bytes: Option<usize>,
     pub(super) asked: SystemTime,
     /// What a server asks; none where it is a call that has to be allowed.
     pub(super) form: Option<Form>,
@@ -50,7 +52,11 @@ impl Asking {
         let (call, policy) = (verdict.call(), verdict.policy().name().to_owned());
         let tool = call.said_of_tool().map(|(description, by_operator)| (shortened(description), by_operator));
         let arguments = arguments(call.request()).to_owned();
-        Self { tool, ..Self::of(call.principal(), call.effects().words(), policy, arguments) }.holding(held)
+        let body_bytes = match call.request() {
+            OutgoingRequest::Service(request) => request.body_bytes(),
+            _ => None,
+        };
+        Self { tool, body_bytes, ..Self::of(call.principal(), call.effects().words(), policy, arguments) }.holding(held)
     }
 
     pub(super) fn of(principal: &Principal, effects: Vec<&'static str>, policy: String, arguments: String) -> Self {
@@ -62,6 +68,7 @@ impl Asking {
             tool: None,
             policy,
             arguments: arguments.into(),
+            body_bytes: None,
             asked: SystemTime::now(),
             form: None,
             content: OnceLock::new(),
@@ -136,6 +143,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         definition: key.definition.map(|digest| format!("sha256:{digest}")),
         digest: format!("sha256:{}", key.arguments),
         bytes: about.arguments.len(),
+        body_bytes: about.body_bytes,
         head: head.to_owned(),
         tail: tail.to_owned(),
         question: about.form.as_ref().map(Form::info),

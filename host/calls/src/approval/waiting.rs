@@ -163,6 +163,7 @@ impl Waiting {
     fn ended(self, id: ApprovalId, state: State) -> NotCleared {
         let cause = match state {
             State::Denied => Cause::DeniedByPerson,
+            State::Unanswered => Cause::NoUsableAnswer,
             State::Withdrawn if !self.policy_is_current() => Cause::ChangedWhileAsked,
             _ => Cause::ApprovalExpired,
         };

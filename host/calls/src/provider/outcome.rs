@@ -181,6 +181,14 @@ pub enum NotSent {
     /// The server does not run. The text is for the guest: no path, no address.
     #[error("{0}")]
     Unavailable(String),
+    /// There is no way to send it. The text is for the guest and for the record: nothing of it is a server's.
+    #[error("{why}")]
+    Unreached {
+        /// Why.
+        why: String,
+        /// Whether that may be gone in a moment, so that the same may be tried again.
+        may_pass: bool,
+    },
     /// The tool is not any more what the call was decided about.
     #[error("the tool changed")]
     Changed,

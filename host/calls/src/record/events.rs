@@ -29,6 +29,7 @@ impl Audit {
             listeners: listeners.iter().map(ToString::to_string).collect(),
             labels: session.labels.iter().map(|(key, value)| (key.clone(), self.redaction.text(value))).collect(),
             limits: session.limits.written(),
+            services: session.services.iter().map(ToString::to_string).collect(),
         };
         self.trail.keep(Line::Session(line).record());
     }

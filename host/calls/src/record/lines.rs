@@ -59,6 +59,9 @@ pub(crate) struct SessionBegins {
     /// Those of its own.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, String>,
+    /// Those that it may use.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) services: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -166,6 +169,9 @@ pub(crate) struct Refused<'c> {
     #[serde(flatten)]
     pub(crate) called: Called<'c>,
     pub(crate) reason: &'static str,
+    /// More of it, in no words of a guest or a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<&'c str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<Arguments>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]

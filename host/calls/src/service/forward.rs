@@ -181,13 +181,13 @@ fn resolve<F: Forward>(
 ) -> Result<ResolvedCall, Box<Unresolved>> {
     let name = principal.session().spec().services.iter().find(|name| name.as_str() == request.service).cloned();
     let found = name.and_then(|name| Some((carrier.rules(name.as_str())?, name)));
-    let Some((rules, name)) = found else { return Err(unknown(principal, &request)) };
+    let Some((rules, name)) = found else { return Err(unknown(carrier, principal, &request)) };
     if !rules.allows(&request.method, &request.path) {
-        let cause = Cause::RequestNotAllowed { service: name, request: request.label() };
-        return Err(not_taken(principal, &request, cause));
+        let cause = Cause::RequestNotAllowed { service: name, request: request.label(), is_hidden: false };
+        return Err(not_taken(carrier, principal, &request, cause));
     }
     if request.is_websocket && !rules.websocket {
-        return Err(not_taken(principal, &request, Cause::NoWebSockets { service: name }));
+        return Err(not_taken(carrier, principal, &request, Cause::NoWebSockets { service: name }));
     }
     let effects = if request.is_websocket {
         rules.effects_of_websocket(&request.path)
@@ -199,24 +199,29 @@ fn resolve<F: Forward>(
         // Hidden and not taken are one.
         Err(hidden) => {
             let (principal, call) = *hidden;
-            let cause = Cause::RequestNotAllowed { service: name, request: call.request().label() };
-            Err(not_taken(principal, call.request(), cause))
+            let cause = Cause::RequestNotAllowed { service: name, request: call.request().label(), is_hidden: true };
+            Err(not_taken(carrier, principal, call.request(), cause))
         }
     }
 }
 
 /// A request that a service does not take; nothing tells a service that is hidden from one that is unknown.
-fn not_taken(principal: Principal, request: &ServiceRequest, cause: Cause) -> Box<Unresolved> {
+fn not_taken<F: Forward>(carrier: &F, principal: Principal, request: &ServiceRequest, cause: Cause) -> Box<Unresolved> {
     if principal.session().sees_service(&request.service) {
         unresolved(principal, request, cause)
     } else {
-        unknown(principal, request)
+        unknown(carrier, principal, request)
     }
 }
 
-fn unknown(principal: Principal, request: &ServiceRequest) -> Box<Unresolved> {
-    let known: Vec<ServerName> = principal.session().visible_services();
-    let cause = Cause::UnknownService { service: request.service.clone(), known };
+fn unknown<F: Forward>(carrier: &F, principal: Principal, request: &ServiceRequest) -> Box<Unresolved> {
+    let session = principal.session();
+    let is_there = |name: &str| carrier.rules(name).is_some();
+    let known: Vec<ServerName> =
+        session.visible_services().into_iter().filter(|name| is_there(name.as_str())).collect();
+    let service = request.service.clone();
+    let is_gone = session.sees_service(&service) && !is_there(&service);
+    let cause = Cause::UnknownService { service, request: request.label(), known, is_gone };
     unresolved(principal, request, cause)
 }
 

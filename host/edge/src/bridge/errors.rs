@@ -16,6 +16,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         Refusal::Unreadable => Some(ErrorObject::new(Reason::Internal, refusal.message())),
         Refusal::HeaderName
         | Refusal::BadHost
+        | Refusal::NoTunnels
         | Refusal::Host
         | Refusal::WebPage
         | Refusal::CrossSite

@@ -15,6 +15,8 @@ pub(crate) enum Refusal {
     WebPage,
     /// It comes from another site.
     CrossSite,
+    /// It asks as of a proxy, where there are no tunnels.
+    NoTunnels,
     /// There is nothing at its path.
     NotFound,
     /// It is no POST, and its path has nothing else.
@@ -45,7 +47,7 @@ impl Refusal {
         match self {
             Self::HeaderName | Self::BadHost | Self::Chunked | Self::Broken => StatusCode::BAD_REQUEST,
             Self::Host | Self::WebPage | Self::CrossSite => StatusCode::FORBIDDEN,
-            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::NoTunnels => StatusCode::NOT_FOUND,
             Self::NotPost => StatusCode::METHOD_NOT_ALLOWED,
             Self::Token => StatusCode::UNAUTHORIZED,
             Self::NotJson | Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -64,7 +66,10 @@ impl Refusal {
             Self::Host => "Host not allowed",
             Self::WebPage => "Requests from web pages are refused",
             Self::CrossSite => "Cross-site requests are refused",
-            Self::NotFound => "Not found",
+            Self::NoTunnels => {
+                "This session has no tunnels, so its port is no proxy: the operator gives it them with --service tunnels"
+            }
+            Self::NotFound => "Not found: services are below /s/NAME/",
             Self::NotPost => "Only POST accepted",
             Self::Token => "Unauthorized",
             Self::Chunked => "Transfer-Encoding is refused: send Content-Length",

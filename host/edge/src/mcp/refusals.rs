@@ -119,6 +119,7 @@ pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
         Refusal::Busy => return Some(error_of(&Cause::BytesHeld.into())),
         Refusal::HeaderName
         | Refusal::BadHost
+        | Refusal::NoTunnels
         | Refusal::Host
         | Refusal::WebPage
         | Refusal::CrossSite

@@ -77,7 +77,7 @@ impl RefusedHead {
     pub(super) fn cause(self) -> Cause {
         match self {
             Self::TooLarge(limit) => Cause::BodyTooLarge { limit, asked: false },
-            _ => Cause::BadHead,
+            _ => Cause::BadHead { why: self.message() },
         }
     }
 
@@ -244,6 +244,7 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
         | Cause::DeniedBefore { .. }
         | Cause::DeniedByPerson
         | Cause::ApprovalExpired
+        | Cause::NoUsableAnswer
         | Cause::ApprovalRequired { .. }
         | Cause::BudgetSpent(_)
         | Cause::NoAnswer { why: NoAnswer::OverBudget(_), .. }
@@ -253,7 +254,7 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
         Cause::BodyTooLarge { .. } | Cause::NoAnswer { why: NoAnswer::TooMuchSent, .. } => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
-        Cause::BadHead | Cause::BodyBroken | Cause::NoAnswer { why: NoAnswer::BodyBroken, .. } => {
+        Cause::BadHead { .. } | Cause::BodyBroken | Cause::NoAnswer { why: NoAnswer::BodyBroken, .. } => {
             StatusCode::BAD_REQUEST
         }
         Cause::NoAnswer { why: NoAnswer::Timeout, .. } => StatusCode::GATEWAY_TIMEOUT,

@@ -174,7 +174,7 @@ async fn what_is_refused_is_told_in_the_way_of_its_dialect() {
         ("POST /plain/no/double", "{}", "409 Conflict", "error: unknown_server\n"),
         ("POST /plain/maths/double", "{", "400 Bad Request", "error: not /plain/SERVER/TOOL with a body of JSON\n"),
         ("GET /plain/maths/double", "", "405 Method Not Allowed", "error: Only POST accepted\n"),
-        ("POST /plain", "{}", "404 Not Found", "{\"error\":\"Not found\"}"),
+        ("POST /plain", "{}", "404 Not Found", "{\"error\":\"Not found: services are below /s/NAME/\"}"),
         ("GET /rpc", "", "405 Method Not Allowed", "{\"jsonrpc\":\"2.0\",\"error\":"),
     ] {
         let answer = world.answer(line, "text/event-stream", body).await;

@@ -141,6 +141,9 @@ const HEADINGS: [(CallOutlook, &str); 4] = [
     (CallOutlook::Never, "It can never call"),
 ];
 
+/// The heading of requests to services of which the same holds as of [`CallOutlook::Sometimes`]: they have no arguments.
+const BY_PATH: &str = "Depending on the path, without asking anyone, it can ask";
+
 impl ReachReport {
     /// Whether every server could be looked at.
     pub(super) fn is_whole(&self) -> bool {
@@ -153,12 +156,15 @@ impl ReachReport {
             self.policy
         );
         for (which, heading) in HEADINGS {
-            let of_services = self.services.iter().flat_map(|service| service.lines(which));
-            let lines: Vec<String> =
-                self.servers.iter().flat_map(|server| server.lines(which)).chain(of_services).collect();
-            if !lines.is_empty() {
+            let of_servers: String = self.servers.iter().flat_map(|server| server.lines(which)).collect();
+            let of_services: String = self.services.iter().flat_map(|service| service.lines(which)).collect();
+            let parts = match which {
+                CallOutlook::Sometimes => vec![(heading, of_servers), (BY_PATH, of_services)],
+                _ => vec![(heading, of_servers + &of_services)],
+            };
+            for (heading, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
                 // Writing to a string does not fail.
-                let _ = write!(text, "\n{heading}:\n{}", lines.concat());
+                let _ = write!(text, "\n{heading}:\n{lines}");
             }
         }
         let hidden_tools: usize = self.servers.iter().map(|server| server.hidden_tools).sum();

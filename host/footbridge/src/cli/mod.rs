@@ -235,6 +235,9 @@ pub fn main() -> i32 {
     }
 }
 
+/// What is logged by a command that prints all else itself: which command of a secret it waits for.
+const SAYS_WHAT_IT_WAITS_FOR: &str = "off,footbridge::config::commands=warn";
+
 /// Says what is wrong with words, or the help that they ask for.
 fn not_understood(error: &clap::Error, words: &[OsString]) -> i32 {
     if error.use_stderr() && words.first().is_some_and(|word| word == step::NAME) {

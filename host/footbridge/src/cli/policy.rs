@@ -57,7 +57,7 @@ pub(super) struct WhichPolicy {
     #[command(flatten)]
     files: Files,
     /// The policy's name: ask, readonly, open, or one of footbridge.toml
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", default_value = "ask")]
     policy: String,
     /// A label of the session, for rules that ask for labels
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
@@ -242,6 +242,24 @@ impl Asked {
 }
 
 impl Answer {
+    /// Why that is decided.
+    fn why(&self, policy: &str) -> String {
+        match &self.rule {
+            None if self.decision == Word::NotTaken => {
+                "since it is none of the requests that the service takes (its \"requests\", those of its preset where it has \
+                 none, or [tunnels])"
+                    .to_owned()
+            }
+            None if self.decision == Word::Changed => {
+                "since its definition is not what was pinned, whatever the policy says: \"footbridge servers pins diff\" shows \
+                 how, and \"footbridge servers pins accept\" takes it"
+                    .to_owned()
+            }
+            Some(rule) => format!("by rule \"{rule}\" of policy \"{policy}\""),
+            None => format!("since no rule of policy \"{policy}\" matches"),
+        }
+    }
+
     fn shown(&self, rules: &SessionRules, json: bool) -> String {
         let decision = match self.decision {
             Word::Decided(decision) => decision.as_str(),
@@ -250,28 +268,15 @@ impl Answer {
         };
         let policy = rules.policy().name();
         let effects = self.effects.map(Effects::words);
+        let why = self.why(policy);
         if json {
             return format!(
                 "{}\n",
-                json!({"decision": decision, "policy": policy, "rule": self.rule, "effects": effects,
+                json!({"decision": decision, "policy": policy, "rule": self.rule, "effects": effects, "reason": why,
                        "definitionChanged": self.decision == Word::Changed})
             );
         }
-        let mut text = format!("{decision}\n");
-        text.push_str(&match &self.rule {
-            None if self.decision == Word::NotTaken => {
-                "since it is none of the requests that the service takes (its \"requests\", those of its preset where it has \
-                 none, or [tunnels])\n"
-                    .to_owned()
-            }
-            None if self.decision == Word::Changed => {
-                "since its definition is not what was pinned, whatever the policy says: \"footbridge servers pins diff\" shows \
-                 how, and \"footbridge servers pins accept\" takes it\n"
-                    .to_owned()
-            }
-            Some(rule) => format!("by rule \"{}\" of policy \"{policy}\"\n", Escaped(rule)),
-            None => format!("since no rule of policy \"{policy}\" matches\n"),
-        });
+        let mut text = format!("{decision}\n{}\n", Escaped(&why));
         if let Some(effects) = effects {
             text.push_str(&format!("effects: {}\n", effects.join(", ")));
         }

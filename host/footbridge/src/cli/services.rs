@@ -2,12 +2,14 @@
 //!
 //! Exit status: 0 done; 1 a service cannot be reached; 2 a wrong command line or configuration.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context as _;
 use clap::Subcommand;
 use footbridge_proto::text::Escaped;
 use serde_json::json;
 
-use super::{Files, WantedParts, load_config_of};
+use super::{Files, SAYS_WHAT_IT_WAITS_FOR, WantedParts, load_config_of};
 use crate::{
     config::{Config, WantedServices, Writable, known},
     report,
@@ -49,6 +51,7 @@ Exit status: 0 it can be reached; 1 it cannot; 2 a wrong command line or configu
 const UNREACHABLE: i32 = 1;
 
 pub(super) fn main(command: ServicesCommand) -> anyhow::Result<i32> {
+    crate::log::start(SAYS_WHAT_IT_WAITS_FOR)?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     match command {
@@ -74,17 +77,26 @@ fn check(config: Config, name: &str, json: bool) -> anyhow::Result<i32> {
     known(&config, std::slice::from_ref(&name.to_owned()))?;
     let lacks = config.services.iter().find(|spec| spec.name.as_str() == name);
     let lacks = lacks.and_then(|spec| spec.lacks_credential.as_ref()).map(ToString::to_string);
+    let origins: BTreeMap<String, String> = config
+        .services
+        .iter()
+        .filter(|spec| spec.name.as_str() != TUNNELS)
+        .map(|spec| (spec.name.to_string(), spec.origin.to_string()))
+        .collect();
     let services = Services::new(config.services, &config.limits.services, 1);
     let checked = super::runtime()?.block_on(services.check(name));
     let is_ok = lacks.is_none() && checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
     let missing = lacks.as_ref().map(|why| format!("{name} has no credential: {}\n", Escaped(why)));
-    let text = checked.iter().map(shown).chain(missing).collect();
+    let text = checked.iter().map(|one| shown(one, &origins)).chain(missing).collect();
     report::out(&if json { checked_json(name, is_ok, lacks, &checked) } else { text })?;
     Ok(if is_ok { 0 } else { UNREACHABLE })
 }
 
-fn shown(checked: &HostCheck) -> String {
-    let what = Escaped(&checked.what);
+fn shown(checked: &HostCheck, origins: &BTreeMap<String, String>) -> String {
+    let what = match origins.get(&checked.what) {
+        Some(origin) => format!("{} ({})", Escaped(&checked.what), Escaped(origin)),
+        None => Escaped(&checked.what).to_string(),
+    };
     match &checked.found {
         Some(Ok(())) => format!("ok: {what} takes connections\n"),
         Some(Err(why)) => format!("{what} cannot be reached: {why}\n"),
@@ -119,10 +131,25 @@ fn lines(services: &[ServiceSpec]) -> String {
             "header": service.credential.as_ref().map(|(name, _)| name.as_str()),
             "requests": requests(service),
             "environment": variables(service),
+            "websocket": service.rules.websocket,
+            "ownCertificates": service.authorities.len(),
+            "proxy": service.proxy.is_some(),
         });
         format!("{value}\n")
     };
     services.iter().map(line).collect()
+}
+
+/// What is set of a service that mostly is not.
+fn besides(service: &ServiceSpec) -> String {
+    let set = [
+        (service.rules.websocket, "websocket"),
+        (!service.authorities.is_empty(), "ca_file"),
+        (service.proxy.is_some(), "proxy"),
+        (service.allow_private, "allow_private"),
+    ];
+    let set: Vec<&str> = set.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect();
+    if set.is_empty() { String::new() } else { format!("  with:        {}\n", set.join(", ")) }
 }
 
 fn table(services: &[ServiceSpec]) -> String {
@@ -139,11 +166,12 @@ fn table(services: &[ServiceSpec]) -> String {
         };
         let asked = requests(service).map_or_else(|| "(anything)".to_owned(), |all| all.join(", "));
         format!(
-            "{}\n  url:         {}\n  credential:  {header}\n  requests:    {}\n  environment: {}\n",
+            "{}\n  url:         {}\n  credential:  {header}\n  requests:    {}\n  environment: {}\n{}",
             service.name,
             Escaped(&service.origin.to_string()),
             Escaped(&asked),
             Escaped(&variables(service).join(", ")),
+            besides(service),
         )
     };
     services.iter().map(one).collect()

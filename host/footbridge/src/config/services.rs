@@ -96,6 +96,8 @@ pub enum WantedServices {
     /// All of them.
     #[default]
     All,
+    /// All of them, in place of those that a daemon has: what cannot be read stays there as it was.
+    Again,
     /// Those of these names.
     Named(Vec<String>),
     /// Those of a session: these, and those of its policy.
@@ -117,7 +119,7 @@ impl WantedServices {
 
     fn has(&self, name: &str) -> bool {
         match self {
-            Self::All => true,
+            Self::All | Self::Again => true,
             Self::Named(names) | Self::OfSession { names, .. } => names.iter().any(|one| one == name),
         }
     }

@@ -39,6 +39,10 @@ impl Node {
 }
 
 fn text_shown(name: &str, text: &str) -> String {
+    // What a guest gets in place of `{token}` is no secret of the configuration.
+    if text == "{token}" {
+        return text.to_owned();
+    }
     if names_a_secret(name) && !text.is_empty() && !refers(text) {
         return MARK.to_owned();
     }
@@ -91,7 +95,7 @@ mod tests {
             "command": "npx",
             "args": ["-y", "pkg", "--api-key", "hunter2", "--token=hunter2", "--key=${K}", "postgres://u:hunter2@h/db"],
             "env": {"API_KEY": "hunter2", "A_TOKEN": "${T}", "B_TOKEN": "${T:-hunter2}", "SECRET": {"file": "~/.s"},
-                "NODE_OPTIONS": "--require ./x.js", "X": format!("ghp_{}", "hunter2".repeat(6)), "EMPTY_KEY": "", "PIN_KEY": 7},
+                "NODE_OPTIONS": "--require ./x.js", "X": format!("ghp_{}", "hunter2".repeat(6)), "EMPTY_KEY": "", "PIN_KEY": 7, "OWN_TOKEN": "{token}"},
             "headers": {"Authorization": "Bearer ${T}", "Cookie": "a=hunter2", "X-Key": "hunter2 hunter2 ${T}"},
             "url": "https://h/mcp?apiKey=hunter2&region=eu"
         });
@@ -104,7 +108,7 @@ mod tests {
                 "command": "npx",
                 "args": ["-y", "pkg", "--api-key", MARK, "--token=[redacted]", "--key=${K}", "postgres://u:[redacted]@h/db"],
                 "env": {"API_KEY": MARK, "A_TOKEN": "${T}", "B_TOKEN": MARK, "SECRET": {"file": "~/.s"},
-                    "NODE_OPTIONS": "--require ./x.js", "X": MARK, "EMPTY_KEY": "", "PIN_KEY": MARK},
+                    "NODE_OPTIONS": "--require ./x.js", "X": MARK, "EMPTY_KEY": "", "PIN_KEY": MARK, "OWN_TOKEN": "{token}"},
                 "headers": {"Authorization": "Bearer ${T}", "Cookie": MARK, "X-Key": MARK},
                 "url": "https://h/mcp?apiKey=[redacted]&region=eu"
             })

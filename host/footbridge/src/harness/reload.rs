@@ -1,10 +1,14 @@
 //! Another configuration for a harness that runs.
 
-use std::sync::PoisonError;
+use std::{collections::BTreeMap, sync::PoisonError};
 
 use super::Harness;
 use crate::config::Config;
-use footbridge_core::{gate::Policies, names::SessionName};
+use footbridge_calls::session::Session;
+use footbridge_core::{
+    gate::Policies,
+    names::{ServerName, SessionName},
+};
 use footbridge_mcp::ServersChanged;
 
 /// What became of a new configuration.
@@ -14,6 +18,8 @@ pub struct Reloaded {
     pub servers: ServersChanged,
     /// Sessions whose policy it does not have any more: they keep what they had.
     pub policy_gone: Vec<SessionName>,
+    /// Sessions that have services which it does not have any more, each with those: what they ask of them is refused.
+    pub services_gone: BTreeMap<SessionName, Vec<ServerName>>,
     /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
     pub needs_restart: bool,
 }
@@ -28,11 +34,24 @@ impl Harness {
         let policy_gone = self.replace_policies(config.policies);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
         self.services.replace(config.services);
+        let services_gone = self.services_gone();
         let same = config.limits == self.limits
             && config.allow_hosts == self.allow_hosts
             && config.audit == self.record
             && config.approval == self.approval;
-        Reloaded { servers, policy_gone, needs_restart: !same }
+        Reloaded { servers, policy_gone, services_gone, needs_restart: !same }
+    }
+
+    /// Which sessions have services that are not configured.
+    fn services_gone(&self) -> BTreeMap<SessionName, Vec<ServerName>> {
+        let gone = |session: &Session| {
+            let all = session.spec().services.iter();
+            all.filter(|name| self.services.spec(name.as_str()).is_none()).cloned().collect::<Vec<_>>()
+        };
+        let all = self.sessions.all().into_iter();
+        all.map(|open| (open.session().name().clone(), gone(open.session())))
+            .filter(|(_, services)| !services.is_empty())
+            .collect()
     }
 
     /// Gives each session the policy of its name anew; those that have none any more keep their own.

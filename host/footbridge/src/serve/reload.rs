@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::supervisor;
 use crate::{
-    config::{Commands, Config, ConfigError, Variables, Writable, folders::Folders, load},
+    config::{Commands, Config, ConfigError, Variables, WantedServices, Writable, folders::Folders, load},
     control::wire::{ReloadFailed, ReloadReport},
     harness::Reloaded,
     report,
@@ -93,6 +93,7 @@ impl Reloader {
         let (files, folders) = (self.files.clone(), self.folders.clone());
         let commands = Commands::kept(self.folders.for_programs(&Writable::default())).until(stop);
         let variables = Variables::of_this_process().commands(commands, Writable::default());
+        let variables = variables.services(WantedServices::Again);
         match tokio::task::spawn_blocking(move || load(&files, &folders, &variables)).await {
             Ok(Ok(config)) => Ok(config),
             Ok(Err(ConfigError(mistakes))) => Err(mistakes.iter().map(ToString::to_string).collect()),
@@ -116,13 +117,20 @@ impl Reloader {
 
 /// Says in the log what a configuration changed. What did not take effect comes back.
 fn tell(reloaded: Reloaded) -> Vec<String> {
-    let Reloaded { servers, policy_gone, needs_restart } = reloaded;
+    let Reloaded { servers, policy_gone, services_gone, needs_restart } = reloaded;
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again");
     let mut left = Vec::new();
     for session in policy_gone {
         tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
         left.push(format!("the policy of session {session} is not configured any more: it keeps what it had"));
+    }
+    for (session, services) in services_gone {
+        let services = names(&services);
+        tracing::warn!(%session, services, "services of this session are not configured any more: they refuse its requests");
+        left.push(format!(
+            "session {session} has services that are not configured any more: {services}; its requests to them are refused"
+        ));
     }
     if needs_restart {
         let what = "limits, names of hosts or who is asked changed, too: they hold after a restart";

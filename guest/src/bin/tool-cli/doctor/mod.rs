@@ -90,7 +90,9 @@ fn bridge(settings: &ClientSettings) -> Vec<Finding> {
         Ok(list) => list.servers,
         Err(error) => return vec![Finding::problem("servers", error.to_string())],
     };
-    if servers.is_empty() {
+    if servers.is_empty() && std::env::vars_os().any(|(_, value)| leads_to_a_service(&value.to_string_lossy())) {
+        all.push(Finding::note("servers", "there is none: this session has services alone"));
+    } else if servers.is_empty() {
         let none =
             Finding::problem("servers", "there is none").means("the configuration has none, or the policy hides all");
         all.push(none.mend("on the host: footbridge config check"));
@@ -116,6 +118,13 @@ fn bridge(settings: &ClientSettings) -> Vec<Finding> {
         });
     }
     all
+}
+
+/// Whether the value of a variable is the address of a service behind this port.
+fn leads_to_a_service(value: &str) -> bool {
+    value.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once('/')).is_some_and(|(port, path)| {
+        port.bytes().all(|byte| byte.is_ascii_digit()) && path.strip_prefix("s/").is_some_and(|name| !name.is_empty())
+    })
 }
 
 /// Why a bridge that is there gives nothing.

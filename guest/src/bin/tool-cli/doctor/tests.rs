@@ -103,3 +103,17 @@ fn the_way_out_by_tunnels_is_looked_at_where_it_leads_through_a_bridge() {
         assert_eq!(of(other), [], "a proxy of somebody else is nobody's business here");
     }
 }
+
+#[test]
+fn a_variable_that_leads_to_a_service_is_told_from_others() {
+    for (value, leads) in [
+        ("http://127.0.0.1:7179/s/anthropic", true),
+        ("http://127.0.0.1:7179/s/pip/simple", true),
+        ("http://127.0.0.1:7179/s/", false),
+        ("http://127.0.0.1:7179/mcp", false),
+        ("http://127.0.0.1:x/s/a", false),
+        ("https://other.test/s/a", false),
+    ] {
+        assert_eq!(leads_to_a_service(value), leads, "{value}");
+    }
+}

@@ -1,6 +1,8 @@
 //! One approval as people see it, line by line: first what is asked, with its arguments, then what is said of it, and
 //! digests last. All that guests and servers wrote is escaped and marked, and stays right of the column of our labels.
 
+use serde_json::Value;
+
 use super::plain::{Marks, plain};
 use footbridge_calls::approval::{ApprovalInfo, QuestionInfo};
 
@@ -92,8 +94,10 @@ impl ApprovalLines {
             what: vec![line("server", &words(&one.server)), line(named(&one.kind), &words(&one.name))],
             arguments: match (&one.question, arguments) {
                 (Some(question), _) => asked(question, others.then_some(&one.id)),
-                (None, Some(all)) => vec![line("arguments", &words(all))],
-                (None, None) => ends(one),
+                (None, all) => match request(one, all) {
+                    Some(request) => request.lines(),
+                    None => all.map_or_else(|| ends(one), |all| vec![line("arguments", &words(all))]),
+                },
             },
             said: said(one, arguments),
             rest: vec![
@@ -136,6 +140,46 @@ fn fit(mut lines: Vec<String>, rows: usize, columns: usize) -> Vec<String> {
     lines
 }
 
+/// A request to a service, with what of its body is text taken out of the rest.
+struct ServiceLines {
+    rest: String,
+    /// The whole body, where it is text.
+    text: String,
+    /// What a body that is none begins with.
+    begins: Vec<String>,
+}
+
+/// Of an approval that is about one, where all of it is known.
+fn request(one: &ApprovalInfo, arguments: Option<&str>) -> Option<ServiceLines> {
+    let all = arguments.or_else(|| one.tail.is_empty().then_some(&one.head))?;
+    let mut all: Value = serde_json::from_str(all).ok().filter(|_| one.kind == "http")?;
+    let body = all.get_mut("body")?.as_object_mut()?;
+    let text = body.remove("text").and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default();
+    let begins = body.remove("begins").and_then(|lines| serde_json::from_value(lines).ok()).unwrap_or_default();
+    all.sort_all_objects();
+    Some(ServiceLines { rest: all.to_string(), text, begins })
+}
+
+impl ServiceLines {
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![line("arguments", &words(&self.rest))];
+        let more = |lines: &mut Vec<String>, label: &str, texts: &[&str]| {
+            for (at, text) in texts.iter().enumerate() {
+                let begins = if at == 0 { format!("{label}:") } else { String::new() };
+                lines.push(format!("{begins:LABEL$}{}", words(text)));
+            }
+        };
+        let text: Vec<&str> = self.text.split('\n').collect();
+        more(&mut lines, "body", if self.text.is_empty() { &[] } else { &text });
+        more(&mut lines, "begins", &self.begins.iter().map(String::as_str).collect::<Vec<_>>());
+        lines
+    }
+
+    fn marks(&self) -> Marks {
+        self.begins.iter().map(|text| Marks::of(text)).fold(Marks::of(&self.text), Marks::and)
+    }
+}
+
 /// How a request begins whose body is shown in part; no text that a guest writes can.
 const PART_OF_BODY: &str = r#"{"body":{"base64_head":"#;
 
@@ -144,7 +188,8 @@ fn said(one: &ApprovalInfo, arguments: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     let question = one.question.as_ref().map(question_marks).unwrap_or_default();
     let texts = [&*one.server, &one.name, arguments.unwrap_or(&one.head), &one.tail];
-    let marks = texts.into_iter().map(Marks::of).fold(question, Marks::and);
+    let of_body = request(one, arguments).map(|request| request.marks()).unwrap_or_default();
+    let marks = texts.into_iter().map(Marks::of).fold(question.and(of_body), Marks::and);
     lines.extend(marks.warning().map(|warning| line("beware", &warning)));
     if one.head.starts_with(PART_OF_BODY) {
         lines.push(line("beware", "the body is no text: nothing between its beginning and its end is shown"));
@@ -261,6 +306,7 @@ pub(crate) mod tests {
             definition: Some("sha256:ab".into()),
             digest: "sha256:cd".into(),
             bytes: 5000,
+            body_bytes: None,
             head: "{\"a\":\"\u{9b}".into(),
             tail: "end\u{200b}\"}".into(),
             question: None,
@@ -303,6 +349,29 @@ pub(crate) mod tests {
         );
         assert!(alone.iter().any(|line| line.contains("only be declined here")), "{alone:#?}");
         assert!(!alone.concat().contains("footbridge approvals"), "{alone:#?}");
+    }
+
+    #[test]
+    fn the_body_of_a_request_is_shown_as_text() {
+        let all = r#"{"body":{"bytes":21,"digest":"sha256:ab","text":"{\"a\": 1,\n \"b\":\"\u001b\u202e\"}"},"method":"POST","path":"/x"}"#;
+        let one = ApprovalInfo { kind: "http".into(), head: all.into(), tail: String::new(), ..info("ap-1") };
+        for arguments in [None, Some(all)] {
+            let lines: Vec<String> = ApprovalLines::of(&one, arguments, true).all().cloned().collect();
+            let at = lines.iter().position(|line| line.starts_with("body:")).unwrap();
+            let before = r#"arguments:  {"body":{"bytes":21,"digest":"sha256:ab"},"method":"POST","path":"/x"}"#;
+            assert_eq!(
+                lines[at - 1..at + 2],
+                [before, "body:       {\"a\": 1,", "             \"b\":\"\\u{1b}\\u{202e}\"}"]
+            );
+            assert!(lines.iter().any(|line| line.starts_with("beware:") && line.contains("do not show")), "{lines:?}");
+        }
+        let pushed = r#"{"body":{"base64":"AAA=","begins":["0 1 refs/heads/main\u0000 atomic","0 2 refs/heads/x"],"bytes":9},"method":"POST"}"#;
+        let lines = ApprovalLines::of(&one, Some(pushed), true).all().cloned().collect::<Vec<_>>();
+        let shown = ["begins:     0 1 refs/heads/main\\u{0} atomic", "            0 2 refs/heads/x"];
+        assert!(lines.windows(2).any(|two| two == shown), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("\"base64\":\"AAA=\"")), "{lines:?}");
+        let tool = ApprovalInfo { kind: "tool".into(), ..one };
+        assert!(fields(&tool, true).iter().all(|line| !line.starts_with("body:")));
     }
 
     #[test]

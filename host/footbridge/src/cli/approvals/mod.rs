@@ -36,12 +36,17 @@ const UNKNOWN_COLUMNS: u16 = 80;
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
     /// Show the calls that wait for an answer
+    #[command(after_help = "Examples:
+  footbridge approvals list
+  footbridge approvals list --json | jq -r .id")]
     List {
         /// Print JSON, one approval a line
         #[arg(long)]
         json: bool,
     },
     /// Show one with its whole arguments
+    #[command(after_help = "Example:
+  footbridge approvals show ap-0b3f6c1d9a2e4f57")]
     Show {
         /// Its id
         id: ApprovalId,
@@ -68,6 +73,9 @@ pub(super) enum ApprovalsCommand {
         yes: bool,
     },
     /// Deny a call; the same one is refused without asking for a minute
+    #[command(after_help = "Examples:
+  footbridge approvals deny ap-0b3f6c1d9a2e4f57
+  footbridge approvals deny ap-0b3f6c1d9a2e4f57 --cancel")]
     Deny {
         /// Its id
         id: ApprovalId,
@@ -97,7 +105,11 @@ an address, allow says that you agree; the address is never opened.";
 /// What is said of the words of an answer.
 fn watch_help() -> String {
     format!(
-        "One call is shown at a time; the answer is a word and Enter:
+        "Examples:
+  footbridge approvals watch
+  footbridge approvals watch --json
+
+One call is shown at a time; the answer is a word and Enter:
 {WORDS}
   quit
 

@@ -29,7 +29,8 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
-        let (bytes, left, abandoned) = (one.bytes, time_left(one.seconds_left), abandoned(one));
+        let (bytes, left, abandoned) =
+            (one.body_bytes.unwrap_or(one.bytes), time_left(one.seconds_left), abandoned(one));
         format!("{id}  {state:7}  {session}  {call}  {bytes} bytes  {left}{abandoned}{elsewhere}\n")
     };
     found.iter().map(line).collect()
@@ -66,6 +67,13 @@ mod tests {
         let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
         assert_eq!(marked, [false, true], "{text}");
         assert!(whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, 200).contains("in front of its run"));
+    }
+
+    #[test]
+    fn a_request_says_how_long_its_body_is() {
+        let one = ApprovalInfo { kind: "http".into(), bytes: 233, body_bytes: Some(21), ..info("ap-0000000000000001") };
+        let text = table(&[one]);
+        assert!(text.contains("  21 bytes  "), "{text}");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(super) enum AuditCommand {
     /// Check that nothing in the record was changed, cut or put in
     Verify(verify::VerifyArgs),
     /// Forget the heads of chains that were removed on purpose
+    #[command(after_help = "Example:
+  footbridge audit forget 20261122T025808Z-Ab12Cd34")]
     Forget {
         /// The names of the chains
         #[arg(value_name = "CHAIN", required = true)]

@@ -55,7 +55,8 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
     let mut printer = Printer::default();
     let mut readers = Vec::new();
     let Last { shown: last, is_unread: is_bad } = last(args, &chains, &mut readers);
-    if last.is_empty() && args.lines > 0 {
+    let is_nothing = last.is_empty() && args.lines > 0;
+    if is_nothing {
         let kind = args.kind.as_deref().map(|kind| format!(" of type {kind}")).unwrap_or_default();
         args.which.found_nothing(&format!("record{kind}"), &chains, place);
     }
@@ -84,7 +85,7 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
         new.iter().try_for_each(|shown| printer.line(&shown.text))?;
         printer.flush()?;
     }
-    Ok(if is_bad { BAD } else { 0 })
+    Ok(if is_bad || is_nothing && !args.follow { BAD } else { 0 })
 }
 
 /// The last lines of all these chains, in the order of their time.

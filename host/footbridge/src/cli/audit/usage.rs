@@ -1,6 +1,11 @@
 //! `footbridge audit usage`: what requests to services used, summed up.
 
-use std::{collections::BTreeMap, fmt, ops::ControlFlow, str::FromStr};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    ops::ControlFlow,
+    str::FromStr,
+};
 
 use chrono::{DateTime, Utc};
 use clap::Args;
@@ -20,7 +25,8 @@ use footbridge_audit::read::ReadRecord;
   footbridge audit usage --by day,model --since 2026-11-01
   footbridge audit usage --by label:team --json
 
-Tokens are what a model's answers say of themselves. A request whose answer broke off counts with what had come.")]
+Tokens are what a model's answers say of themselves. A request whose answer broke off counts with what had come. What
+became of a request is unknown while it runs, and where its harness was killed: those are counted apart.")]
 pub(in crate::cli) struct UsageArgs {
     /// What to sum by: session, service, model, day, or label:NAME
     #[arg(long, value_delimiter = ',', default_value = "service,model")]
@@ -82,17 +88,46 @@ const SUMMED: [&str; 6] = ["tokens_in", "tokens_out", "tokens_cached", "tokens_e
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Sums {
     requests: u64,
+    /// Requests without an outcome.
+    unknown: u64,
     summed: [u64; SUMMED.len()],
 }
 
 /// All rows, by what they are summed by.
 #[derive(Debug, Default)]
-struct Usage(BTreeMap<Vec<String>, Sums>);
+struct Usage {
+    rows: BTreeMap<Vec<String>, Sums>,
+    /// What requests without an outcome so far are summed by, by their ids.
+    open: HashMap<String, Vec<String>>,
+}
 
 impl Usage {
+    /// Takes a record of something that is asked for: the intent of a request to a service, or an outcome.
+    fn take(&mut self, by: &[By], record: &ReadRecord, origin: &Origin) {
+        match record.text("type").as_str() {
+            "intent" if ["http", "tunnel"].contains(&record.text("kind").as_str()) => {
+                self.open.insert(record.text("id"), keys(by, record, origin));
+            }
+            "outcome" => {
+                self.open.remove(&record.text("id"));
+                if record.fields.contains_key("sent") {
+                    self.add(keys(by, record, origin), record);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts what is still open.
+    fn close(&mut self) {
+        for keys in std::mem::take(&mut self.open).into_values() {
+            self.rows.entry(keys).or_default().unknown += 1;
+        }
+    }
+
     /// Adds an outcome of a request to a service.
     fn add(&mut self, keys: Vec<String>, outcome: &ReadRecord) {
-        let sums = self.0.entry(keys).or_default();
+        let sums = self.rows.entry(keys).or_default();
         sums.requests += 1;
         for (sum, name) in sums.summed.iter_mut().zip(SUMMED) {
             *sum = sum.saturating_add(outcome.fields.get(name).and_then(Value::as_u64).unwrap_or(0));
@@ -107,13 +142,13 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut usage = Usage::default();
     let left_out = each_record(&chains, |origin, record| {
-        let is_exchange = record.text("type") == "outcome" && record.fields.contains_key("sent");
-        if is_exchange && args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
-            usage.add(keys(&args.by, record, origin), record);
+        if args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
+            usage.take(&args.by, record, origin);
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    if usage.0.is_empty() {
+    usage.close();
+    if usage.rows.is_empty() {
         args.which.found_nothing("request to a service", &chains, place);
     } else {
         let mut printer = Printer::default();
@@ -142,10 +177,11 @@ fn keys(by: &[By], outcome: &ReadRecord, origin: &Origin) -> Vec<String> {
 
 fn lines(by: &[By], usage: &Usage) -> anyhow::Result<String> {
     let mut text = String::new();
-    for (keys, sums) in &usage.0 {
+    for (keys, sums) in &usage.rows {
         let mut line: Map<String, Value> =
             by.iter().zip(keys).map(|(by, key)| (by.to_string(), key.as_str().into())).collect();
         line.insert("requests".to_owned(), json!(sums.requests));
+        line.insert("unknown".to_owned(), json!(sums.unknown));
         line.extend(SUMMED.iter().zip(sums.summed).map(|(name, sum)| ((*name).to_owned(), json!(sum))));
         text.push_str(&footbridge_proto::text::SafeJson(&serde_json::to_string(&line)?).to_string());
         text.push('\n');
@@ -155,21 +191,44 @@ fn lines(by: &[By], usage: &Usage) -> anyhow::Result<String> {
 
 fn table(by: &[By], usage: &Usage) -> String {
     let named: Vec<String> = by.iter().map(ToString::to_string).collect();
-    let head = [named.join(" "), "requests".to_owned()].into_iter();
+    let head = [named.join(" "), "requests".to_owned(), "unknown".to_owned()].into_iter();
     let head: Vec<String> = head.chain(SUMMED.map(str::to_owned)).map(|word| word.to_uppercase()).collect();
     let cells = |keys: &[String], sums: &Sums| -> Vec<String> {
         let keys: Vec<String> = keys.iter().map(|key| Escaped(key).to_string()).collect();
-        let numbers = std::iter::once(sums.requests).chain(sums.summed).map(|sum| sum.to_string());
+        let numbers = [sums.requests, sums.unknown].into_iter().chain(sums.summed).map(|sum| sum.to_string());
         std::iter::once(keys.join(" ")).chain(numbers).collect()
     };
-    let rows = usage.0.iter().map(|(keys, sums)| cells(keys, sums));
-    let rows = std::iter::once(head).chain(rows).filter_map(|row| <[String; 2 + SUMMED.len()]>::try_from(row).ok());
+    let rows = usage.rows.iter().map(|(keys, sums)| cells(keys, sums));
+    let rows = std::iter::once(head).chain(rows).filter_map(|row| <[String; 3 + SUMMED.len()]>::try_from(row).ok());
     aligned(&rows.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_outcome_is_counted_as_unknown() {
+        let by: Vec<By> = vec![By::Session];
+        let mut usage = Usage::default();
+        for (session, line) in [
+            ("killed", r#"{"type":"intent","id":"a","kind":"http"}"#),
+            ("other", r#"{"type":"intent","id":"b","kind":"http"}"#),
+            ("other", r#"{"type":"intent","id":"c","kind":"tunnel"}"#),
+            ("other", r#"{"type":"intent","id":"d","kind":"tool"}"#),
+            ("other", r#"{"type":"outcome","id":"b","sent":1,"received":2}"#),
+            ("other", r#"{"type":"outcome","id":"c","outcome":"not_sent"}"#),
+        ] {
+            let origin = Origin { fields: Map::new(), session: session.into(), server: "svc".into() };
+            usage.take(&by, &record(line), &origin);
+        }
+        usage.close();
+        let counted = |session: &str| {
+            let sums = &usage.rows[&vec![session.to_owned()]];
+            (sums.requests, sums.unknown)
+        };
+        assert_eq!((usage.rows.len(), counted("killed"), counted("other")), (2, (0, 1), (1, 0)));
+    }
 
     fn record(line: &str) -> ReadRecord {
         ReadRecord::parse(line.as_bytes()).unwrap()
@@ -195,7 +254,7 @@ mod tests {
         assert_eq!(table.lines().count(), 3, "{table}");
         assert!(table.contains("svc m") && table.contains("svc -"), "{table}");
         let first: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
-        let expected = json!({"service": "svc", "model": "m", "requests": 2, "tokens_in": 11, "tokens_out": 2,
+        let expected = json!({"service": "svc", "model": "m", "requests": 2, "unknown": 0, "tokens_in": 11, "tokens_out": 2,
                               "tokens_cached": 0, "tokens_estimated": 9, "sent": 6, "received": 8});
         assert_eq!(first, expected);
         assert_eq!(summed(&["day"]).0.lines().count(), 3);

@@ -8,11 +8,11 @@ use std::{
 use anyhow::Context as _;
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     catalogues::{say_what_is_left_out, started},
-    cli::{Files, NoConfiguration, USAGE, folders_and_variables, runtime, session},
+    cli::{Files, NoConfiguration, SAYS_WHAT_IT_WAITS_FOR, USAGE, folders_and_variables, runtime, session},
     config::{Config, KnownNames, LeftOut, Writable, folders::Folders, look_over, of_no_tool},
     control::{self, wire::ReloadConfig},
     oneshot::{
@@ -47,15 +47,17 @@ pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
 }
 
 pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
+    crate::log::start(SAYS_WHAT_IT_WAITS_FOR)?;
     sys::harden().context("cannot protect this process from others of the same user")?;
     let (mut started, mut nothing) = (None, None);
     let writable = Writable::here();
     let (folders, variables) = folders_and_variables(writable)?;
     let (mut config, mut mistakes) = look_over(&files.config, &folders, &variables);
     mistakes.extend(config.lacking.iter().cloned());
-    let mut servers: Vec<String> = Vec::new();
+    let (mut servers, mut services): (Vec<String>, Vec<String>) = Default::default();
     if mistakes.is_empty() {
         servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
+        services.extend(config.services.iter().map(|spec| spec.name.to_string()));
         nothing = NoConfiguration::check(&config).err();
         mistakes.extend(nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string())));
         if start {
@@ -73,13 +75,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let all_start = started.iter().flatten().all(|server| server.error.is_none());
     let gap = Confinement::here().gap();
     if json {
-        let list = |found: &[Mistake]| -> Vec<_> {
-            found
-                .iter()
-                .map(|m| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what}))
-                .collect()
-        };
-        let all = json!({"ok": ok, "files": read, "servers": servers, "mistakes": list(&mistakes), "notes": list(&notes), "confinement_gap": gap, "started": started});
+        let all = json!({"ok": ok, "files": read, "servers": servers, "services": services, "mistakes": listed(&mistakes), "notes": listed(&notes), "confinement_gap": gap, "started": started});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
@@ -92,7 +88,7 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
         if ok && all_start {
-            text.push_str(&verdict(&servers, &read, notes.len()));
+            text.push_str(&verdict(&servers, &services, &read, notes.len()));
         }
         report::out(&text)?;
     }
@@ -101,6 +97,12 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         (true, false) => session::REFUSED,
         (false, _) => USAGE,
     })
+}
+
+/// What is wrong or odd, for programs.
+fn listed(found: &[Mistake]) -> Vec<Value> {
+    let one = |m: &Mistake| json!({"file": m.file, "line": m.line, "column": m.column, "message": m.what});
+    found.iter().map(one).collect()
 }
 
 /// What came of starting a server.
@@ -155,16 +157,17 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
 }
 
 /// That all is well, but for what was noted.
-fn verdict(servers: &[String], files: &[PathBuf], notes: usize) -> String {
+fn verdict(servers: &[String], services: &[String], files: &[PathBuf], notes: usize) -> String {
     let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let with = if notes == 0 { String::new() } else { format!(", with {}", report::counted(notes as u64, "note")) };
-    format!("ok{with}: {} from {}\n", count(servers), files.join(", "))
+    let services = if services.is_empty() { String::new() } else { format!(", {}", count(services, "service")) };
+    format!("ok{with}: {}{services} from {}\n", count(servers, "server"), files.join(", "))
 }
 
-fn count(servers: &[String]) -> String {
-    match servers {
-        [] => "no server".to_owned(),
-        [one] => format!("1 server ({one})"),
-        many => format!("{} servers ({})", many.len(), many.join(", ")),
+fn count(names: &[String], what: &str) -> String {
+    match names {
+        [] => format!("no {what}"),
+        [one] => format!("1 {what} ({one})"),
+        many => format!("{} {what}s ({})", many.len(), many.join(", ")),
     }
 }

@@ -12,12 +12,17 @@ use super::{Files, session::or_refused};
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
     /// Have the daemon read its files again; with a mistake it goes on as before, and the status says so
+    #[command(after_help = "Example:
+  footbridge config reload")]
     Reload {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
     /// Read the files and say all that is wrong or odd; no server is started
+    #[command(after_help = "Examples:
+  footbridge config check
+  footbridge config check --start --config servers.json --config footbridge.toml")]
     Check {
         #[command(flatten)]
         files: Files,

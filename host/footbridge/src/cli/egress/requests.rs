@@ -187,12 +187,30 @@ fn meet(one: &str, other: &str) -> bool {
             _ => false,
         }
     }
-    // What stands in braces may hold a slash.
-    if one.contains('{') || other.contains('{') {
-        return true;
+    let (Some(ones), Some(others)) = (alternatives(one), alternatives(other)) else { return true };
+    let parts = |path: &String| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+    let is_one = |one: &String, other: &String| {
+        let (one, other) = (parts(one), parts(other));
+        let [one, other] = [&one, &other].map(|parts| parts.iter().map(String::as_str).collect::<Vec<_>>());
+        below(&one, &other)
+    };
+    ones.iter().any(|one| others.iter().any(|other| is_one(one, other)))
+}
+
+/// Most patterns that one with braces is written out as.
+const MOST_ALTERNATIVES: usize = 64;
+
+/// A pattern without braces, once for each of what they choose from; none where that is not plain.
+fn alternatives(pattern: &str) -> Option<Vec<String>> {
+    let Some((before, rest)) = pattern.split_once('{') else { return Some(vec![pattern.to_owned()]) };
+    let (choices, after) = rest.split_once('}')?;
+    if choices.contains('{') || pattern.contains(['\\', '[']) {
+        return None;
     }
-    let [one, other] = [one, other].map(|path| path.split('/').collect::<Vec<_>>());
-    below(&one, &other)
+    let afters = alternatives(after)?;
+    let one = |choice: &str| afters.iter().map(|after| format!("{before}{choice}{after}")).collect::<Vec<_>>();
+    let all: Vec<String> = choices.split(',').flat_map(one).collect();
+    (all.len() <= MOST_ALTERNATIVES).then_some(all)
 }
 
 #[cfg(test)]
@@ -288,6 +306,8 @@ mod tests {
             ("\"POST /*/x\"", "\"POST /v1/*\"", "POST /*/x, POST /v1/*"),
             ("\"POST /v1/ask\"", "\"POST /v1/ask\"", "POST /v1/ask"),
             ("\"POST /v1/ask\"", "\"* /v1/*\"", "POST /v1/ask"),
+            ("\"POST /v1/*:{a,b}\", \"POST /v2/*:{a,b}\"", "\"POST /v1/*\", \"POST /v2/*\"", "POST /v1/*, POST /v2/*"),
+            ("\"POST /{v1/a,v2}/x\"", "\"POST /v1/*/x\"", "POST /{v1/a,v2}/x, POST /v1/*/x"),
             ("\"POST /v1/**\"", "\"* /v1/ask\"", "POST /v1/**, POST /v1/ask"),
         ] {
             assert_eq!(of(requests, reads), lines, "{requests} {reads}");

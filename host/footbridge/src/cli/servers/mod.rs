@@ -30,6 +30,9 @@ use footbridge_core::digest::Digest;
 #[derive(Debug, Subcommand)]
 pub(super) enum ServersCommand {
     /// Show the servers of all harnesses that run
+    #[command(after_help = "Examples:
+  footbridge servers list
+  footbridge servers list --json")]
     List {
         /// Print JSON, one server a line
         #[arg(long)]
@@ -39,6 +42,8 @@ pub(super) enum ServersCommand {
     Logs(logs::LogsArgs),
     /// End a server and start it afresh, in all harnesses that have it; calls that run on it end, and so does a start
     /// that hangs
+    #[command(after_help = "Example:
+  footbridge servers restart demo")]
     Restart {
         /// The server's name
         name: String,
@@ -74,6 +79,9 @@ Exit status: 0 done; 1 it cannot be done; 2 a wrong command line.";
 #[derive(Debug, Subcommand)]
 enum PinsCommand {
     /// Show what changed, old and new
+    #[command(after_help = "Examples:
+  footbridge servers pins diff
+  footbridge servers pins diff demo get_weather")]
     Diff {
         /// Only of this server
         server: Option<String>,

@@ -41,14 +41,23 @@ pub(super) enum SessionCommand {
     /// Open a session, or show the one that is there if it is as asked for: for scripts that may run again
     ///
     /// One that is there and differs is an error that names what differs.
+    #[command(after_help = "Examples:
+  footbridge session ensure coder --service anthropic --env-file coder.env
+  footbridge session ensure agent-1 --ttl 8h --json")]
     Ensure(Box<CreateArgs>),
     /// Show all sessions
+    #[command(after_help = "Examples:
+  footbridge session list
+  footbridge session list --json | jq -r .name")]
     List {
         /// Print JSON, one session a line
         #[arg(long)]
         json: bool,
     },
     /// Show one session
+    #[command(after_help = "Examples:
+  footbridge session show agent-1
+  footbridge session show agent-1 --json")]
     Show {
         /// Its name
         name: SessionName,
@@ -58,6 +67,9 @@ pub(super) enum SessionCommand {
     },
     /// Give a session another token: the old one ends at once, calls that are running go on. A session's own folder has
     /// the new one at once, and a file that is named is replaced as a whole
+    #[command(after_help = "Examples:
+  footbridge session rotate agent-1
+  footbridge session rotate coder --env-file coder.env")]
     Rotate {
         /// Its name
         name: SessionName,
@@ -65,6 +77,8 @@ pub(super) enum SessionCommand {
         output: TokenOutput,
     },
     /// End a session: its connections are cut, its calls cancelled, its sockets removed
+    #[command(after_help = "Example:
+  footbridge session revoke agent-1")]
     Revoke {
         /// Its name
         name: SessionName,

@@ -32,7 +32,8 @@ pub(super) fn table(sessions: &[SessionInfo]) -> String {
     if sessions.is_empty() {
         return "no session\n".to_owned();
     }
-    let head = ["NAME", "STATE", "POLICY", "CALLS", "CONNECTIONS", "EXPIRES", "LISTENS ON"].map(str::to_owned);
+    let head =
+        ["NAME", "STATE", "POLICY", "CALLS", "CONNECTIONS", "EXPIRES", "SERVICES", "LISTENS ON"].map(str::to_owned);
     let mut rows = vec![head];
     for session in sessions {
         let listens: Vec<String> = session.listeners.iter().map(endpoint).collect();
@@ -43,6 +44,7 @@ pub(super) fn table(sessions: &[SessionInfo]) -> String {
             session.calls.to_string(),
             session.connections.to_string(),
             session.expires.clone().unwrap_or_else(|| "-".to_owned()),
+            if session.services.is_empty() { "-".to_owned() } else { Escaped(&session.services.join(",")).to_string() },
             listens.join(" "),
         ]);
     }
@@ -143,10 +145,11 @@ mod tests {
         let mut broken = SessionInfo { name: "b".into(), ..session() };
         broken.listeners[0].broken = Some("taken".into());
         broken.listeners[0].peer_cid = Some(4);
+        broken.services = Vec::new();
         let expected = "\
-NAME     STATE   POLICY  CALLS  CONNECTIONS  EXPIRES  LISTENS ON
-agent-1  open    open    1      2            -        unix:/run/x.sock
-b        broken  open    1      2            -        unix:/run/x.sock (cid 4)
+NAME     STATE   POLICY  CALLS  CONNECTIONS  EXPIRES  SERVICES           LISTENS ON
+agent-1  open    open    1      2            -        anthropic,tunnels  unix:/run/x.sock
+b        broken  open    1      2            -        -                  unix:/run/x.sock (cid 4)
 ";
         let both = [session(), broken];
         assert_eq!(table(&both), expected);

@@ -199,7 +199,8 @@ fn people(created: &Created, shown: &Shown<'_>) -> String {
     if let Some(expires) = &created.expires {
         text.push_str(&format!("expires:  {expires}\n"));
     }
-    for (name, value) in &created.environment {
+    // A file that is sourced sets them itself.
+    for (name, value) in created.environment.iter().filter(|_| !matches!(shown, Shown::Sourced(_))) {
         // In a file alone is the token in no output.
         let token = created.token.as_deref().filter(|_| !matches!(shown, Shown::Here(_)));
         let value = token.map_or_else(|| value.clone(), |token| value.replace(token, "TOKEN"));
@@ -243,6 +244,7 @@ mod tests {
         ] {
             let text = people(&created(endpoint), &Shown::Here("fbt_x"));
             assert!(text.ends_with(line) && text.contains("token:    fbt_x\n"), "{text}");
+            assert!(text.contains("set:      KEY=fbt_x\n"), "{text}");
         }
         let env = |endpoint: &str| env(&created(endpoint), "fbt_x");
         assert_eq!(env("unix:/x"), "TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\nTOOL_CLI_SOCKET=/x\nKEY=fbt_x\n");
@@ -253,7 +255,9 @@ mod tests {
             (Shown::Sourced("d/t".into()), "set -a; . d/t; set +a; tool-cli\n"),
         ] {
             let text = people(&created("unix:/x"), &shown);
-            assert!(!text.contains("fbt_") && text.contains("KEY=TOKEN") && text.ends_with(line), "{text}");
+            let is_listed = matches!(shown, Shown::In(_));
+            assert!(!text.contains("fbt_") && text.ends_with(line), "{text}");
+            assert_eq!(text.contains("KEY=TOKEN"), is_listed, "{text}");
         }
     }
 

@@ -273,6 +273,9 @@ impl Meaning<'_> {
             Ok(secret) => secret,
             Err(why) => return self.lacks("credential", NoCredential::NotRead(why)),
         };
+        if let Some(empty) = self.without_white_space(&secret) {
+            return empty;
+        }
         // Where the operator names the header, its value is what they wrote.
         let (value, user) = match written.header {
             Some(_) => ("{credential}", None),
@@ -305,9 +308,29 @@ impl Meaning<'_> {
         Ok(secret)
     }
 
+    /// What a credential is without white space at its ends, where that is nothing at all. That there was some is noted.
+    fn without_white_space(&mut self, secret: &Secret) -> Option<FoundCredential> {
+        let whole = secret.expose();
+        match whole.trim() {
+            bare if bare.len() == whole.len() => None,
+            "" => Some(self.lacks("credential", NoCredential::NotRead("it is white space alone".to_owned()))),
+            _ => {
+                let what = "it begins or ends with white space, which means nothing in a header, and is left out";
+                self.note("credential", what.to_owned());
+                None
+            }
+        }
+    }
+
     fn lacks(&mut self, key: &str, why: NoCredential) -> FoundCredential {
         if self.wanted.has(&self.name) {
-            let what = format!("{why}; requests to this service are refused until then");
+            let what = match (&why, self.wanted) {
+                (NoCredential::NotRead(_), WantedServices::Again) => format!(
+                    "{why}; until then the service keeps the credential that it had at this address, and where it had \
+                     none, its requests are refused"
+                ),
+                _ => format!("{why}; requests to this service are refused until then"),
+            };
             let keys = ["services", &self.name, key].map(str::to_owned);
             let keys = if key.is_empty() { &keys[..2] } else { &keys[..] };
             self.notes.push(self.file.mistake(keys, what));

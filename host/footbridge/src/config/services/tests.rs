@@ -137,6 +137,30 @@ fn a_credential_that_is_not_there_is_noted_and_no_mistake() {
 }
 
 #[test]
+fn a_credential_that_cannot_be_read_again_is_said_to_stay() {
+    for (text, stays) in
+        [("preset = \"openai\"\ncredential = { command = [\"false\"] }", true), ("preset = \"openai\"", false)]
+    {
+        let all = found_of(&format!("[services.a]\n{text}\n"), &WantedServices::Again);
+        let note = all.notes[0].to_string();
+        assert_eq!(note.contains("keeps the credential that it had"), stays, "{note}");
+        assert_eq!(note.contains("requests to this service are refused until then"), !stays, "{note}");
+    }
+}
+
+#[test]
+fn white_space_at_the_ends_of_a_credential_is_left_out_and_noted() {
+    let all = found("[services.a]\nheader = \"x\"\nurl = \"https://a.test\"\ncredential = \"Bearer ${KEY} \"\n");
+    assert!(all.mistakes.is_empty() && all.services[0].lacks_credential.is_none(), "{:?}", all.mistakes);
+    assert_eq!(all.services[0].credential.as_ref().unwrap().1, "Bearer s3cret-value");
+    assert!(all.services[0].secrets.iter().any(|secret| secret.expose() == "s3cret-value"));
+    assert!(all.notes[0].to_string().contains("white space, which means nothing in a header"), "{:?}", all.notes);
+    let blank = found("[services.a]\npreset = \"openai\"\ncredential = \" \\t\"\n");
+    let why = blank.services[0].lacks_credential.as_ref().map(ToString::to_string);
+    assert_eq!(why.as_deref(), Some("it is white space alone"));
+}
+
+#[test]
 fn no_command_of_a_service_that_is_not_wanted_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let ran = folder.path().join("ran");

@@ -409,18 +409,24 @@ fn what_is_not_asked_rightly_never_leaves() {
 #[test]
 fn a_service_that_cannot_be_reached_says_why_and_nothing_was_sent() {
     let services = Services::open();
-    for (name, why) in [
-        ("stranger", "its certificate is of an authority that is not trusted here"),
-        ("bare", "connecting to it took too long"),
-        ("closed", "it does not take connections"),
+    for (name, why, may_pass) in [
+        ("stranger", "its certificate is of an authority that is not trusted here", false),
+        ("bare", "connecting to it took too long", true),
+        ("closed", "it does not take connections", true),
     ] {
         let answer = services.ask(&format!("GET /s/{name}/x"), &[], "");
         let error = answer.json()["error"]["message"].as_str().unwrap().to_owned();
         assert!(answer.status == 502 && error.contains(why) && error.contains("Nothing was sent"), "{error}");
         assert!(!error.contains("localhost"), "{error}");
+        assert!(answer.head.contains(&format!("x-should-retry: {may_pass}")), "{name}: {}", answer.head);
     }
     assert!(services.origin.received().is_empty());
-    assert_eq!(services.outcome().1["outcome"], "not_sent");
+    let (_, outcome) = services.outcome();
+    assert_eq!(outcome["outcome"], "not_sent");
+    assert_eq!(
+        outcome["detail"],
+        "Service \"stranger\" cannot be reached: its certificate is of an authority that is not trusted here; the operator can name that with ca_file"
+    );
 }
 
 #[test]

@@ -1,12 +1,22 @@
 //! Requests that are refused for what the host lacks, and how that is said and recorded.
 
+use std::{fs, sync::Arc};
+
+use footbridge::config::{Variables, folders::Folders, load};
+use footbridge_calls::session::SessionSpec;
+use footbridge_core::{names::ServerName, random::new_token};
+use footbridge_edge::listener::{Listen, Listeners};
+use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::Value;
 
 use super::{
     Services,
-    tunnels::{asks, proxy},
+    tunnels::{asks, proxy, proxy_of},
 };
-use crate::bridge::eventually;
+use crate::{
+    bridge::eventually,
+    client::{Answer, Client, head},
+};
 
 #[test]
 fn a_service_without_its_credential_is_refused_by_itself() {
@@ -47,8 +57,81 @@ fn a_head_that_is_refused_is_recorded() {
         assert_eq!((&refused["reason"], &refused["name"]), (&reason.into(), &name.into()), "{refused}");
         assert_eq!((&refused["server"], &refused["kind"]), (&"tracker".into(), &"http".into()), "{refused}");
         assert!(!refused.to_string().contains(&token));
+        let detail = refused["detail"].as_str().expect("why, as its guest is told");
+        let said = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(said.contains(detail) || detail == "over 65536 bytes (services.request_bytes)", "{refused}");
     }
     assert!(services.origin.received().is_empty());
+}
+
+/// The record that an answer of this session names.
+fn refused(services: &Services, answer: &Answer) -> Value {
+    let id = answer.json()["error"]["record"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned();
+    let is_it = |line: &Value| line["type"] == "refused" && line["id"] == *id;
+    eventually(|| services.records.lines().into_iter().find(is_it))
+}
+
+#[test]
+fn why_a_service_does_not_take_a_request_is_in_the_record() {
+    let services = Services::open();
+    for (line, status, detail) in [
+        ("GET /s/narrow/v1/x", 403, "not among the requests of the service"),
+        ("GET /s/none/x", 404, "the session has no such service"),
+    ] {
+        let answer = services.ask(line, &[], "");
+        assert_eq!((answer.status, refused(&services, &answer)["detail"].as_str()), (status, Some(detail)), "{line}");
+    }
+    let hides =
+        "[[policies.shy.rules]]\ndecision = \"hide\"\npath = \"/v2/x\"\n[[policies.shy.rules]]\ndecision = \"allow\"\n";
+    let services = Services::start("shy", hides);
+    let answer = services.ask("GET /s/narrow/v2/x", &[], "");
+    assert!(answer.status == 403 && answer.body.contains("none of the requests"), "{answer:?}");
+    assert_eq!(refused(&services, &answer)["detail"], "hidden by the policy");
+}
+
+#[test]
+fn a_service_that_is_not_configured_any_more_is_said_to_be_gone() {
+    let services = Services::open();
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("footbridge.toml");
+    fs::write(&file, "[services.narrow]\nurl = \"https://localhost:1\"\n").unwrap();
+    let folders = Folders { config: place.path().to_owned(), ..Folders::find(0, |_| None).unwrap() };
+    let config = load(&[file], &folders, &Variables::of_this_process()).unwrap();
+    let reloaded = services.harness.as_ref().unwrap().reload(config);
+    let gone: Vec<&str> = reloaded.services_gone.values().flatten().map(ServerName::as_str).collect();
+    assert!(gone.contains(&"tracker") && !gone.contains(&"narrow"), "{gone:?}");
+    let answer = services.get("/x");
+    assert!(answer.status == 404 && answer.body.contains("is not configured any more"), "{answer:?}");
+    assert_eq!(refused(&services, &answer)["detail"], "the service is not configured any more");
+    let other = services.ask("GET /s/none/x", &[], "");
+    assert!(other.body.contains("It has: narrow."), "{other:?}");
+}
+
+#[test]
+fn a_session_without_tunnels_says_so_to_who_takes_its_port_for_a_proxy() {
+    let services = Services::open();
+    let (token, inside) = (new_token().unwrap(), services.runtime.enter());
+    let listener = Listeners::default().bind(&Listen::at(Endpoint::Tcp(TcpEndpoint::loopback(0)))).unwrap();
+    let Endpoint::Tcp(tcp) = listener.endpoint().unwrap() else { panic!("not TCP") };
+    let spec = SessionSpec::new("plain".parse().unwrap(), &token, Arc::clone(&services.policy));
+    services.harness.as_ref().unwrap().open(spec, vec![listener]).unwrap();
+    drop(inside);
+    let asks = |line: &str, headers: &[&str]| {
+        let mut client = Client::connect(tcp.primary());
+        client.send(head(&format!("{line} HTTP/1.1"), headers));
+        client.answer()
+    };
+    let own = proxy_of(token.expose());
+    for (line, host) in
+        [("CONNECT files.example:443", "files.example:443"), ("GET http://files.example/x", "/files.example:80/x")]
+    {
+        let answer = asks(line, &[&own]);
+        assert!(answer.status == 404 && answer.body.contains(host), "{answer:?}");
+        assert!(answer.body.contains("has no tunnels") && answer.body.contains("--service tunnels"), "{answer:?}");
+        assert_eq!(refused(&services, &answer)["session"], "plain");
+        let stranger = asks(line, &["Host: files.example"]);
+        assert!(stranger.status == 404 && stranger.body.contains("has no tunnels"), "{stranger:?}");
+    }
 }
 
 #[test]

@@ -20,8 +20,13 @@ use crate::{
 
 /// Basic credentials of a proxy.
 pub(super) fn proxy(services: &Services) -> String {
+    proxy_of(&services.door.token)
+}
+
+/// The same of this token.
+pub(super) fn proxy_of(token: &str) -> String {
     use base64::Engine as _;
-    let pair = format!("session:{}", services.door.token);
+    let pair = format!("session:{token}");
     format!("Proxy-Authorization: Basic {}", base64::engine::general_purpose::STANDARD.encode(pair))
 }
 

@@ -236,8 +236,10 @@ fn a_check_says_which_command_of_a_secret_it_waits_for_and_counts_services() {
     let slow = "url = \"http://localhost:9\"\nheader = \"x-key\"\n\
                 credential = { command = [\"sh\", \"-c\", \"sleep 3; echo a-long-key\"] }\n";
     let host = Host::with(&Servers::none()).settings(&format!("[services.slow]\n{slow}websocket = true\n"));
+    let settings = host.path().join("footbridge.toml");
     let runs = |words: &[&str]| {
-        let words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+        let mut words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+        words.extend([std::ffi::OsStr::new("--config"), settings.as_os_str()]);
         footbridge_tests::Running::start(&mut host.footbridge(&words)).ends()
     };
     let checked = runs(&["config", "check"]);

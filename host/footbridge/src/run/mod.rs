@@ -159,8 +159,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let choice = choice.mounting(files.container());
     let mut folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
     folder.take_killed().into_iter().for_each(|killed| killed.say_what_it_left(files.homes()));
-    let listener = bind(&choice, &folder)?;
-    let endpoint = listener.endpoint()?;
+    let (listener, endpoint) = bind(&choice, &folder)?;
     tell_agent(&mut run, &endpoint)?;
     let shown = files.plan(&run, folders, &folder, &guest).await?;
     let local = Local::find()?;
@@ -226,7 +225,7 @@ fn tell_agent(run: &mut Run, endpoint: &Endpoint) -> anyhow::Result<()> {
 }
 
 /// Listens where the command, or its relay, connects to.
-fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<Listener> {
+fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<(Listener, Endpoint)> {
     let endpoint = match choice {
         Choice::None => Endpoint::Tcp(TcpEndpoint::loopback(0)),
         Choice::Net | Choice::Bwrap { .. } | Choice::Container { .. } => Endpoint::Unix(folder.socket()?),

@@ -232,7 +232,9 @@ fn bind(choice: &Choice, folder: &RunFolder) -> anyhow::Result<(Listener, Endpoi
     };
     let access = Access { mode: choice.socket_mode(), ..Access::default() };
     let listeners = Listeners::default().with_own_folder(folder.path().to_owned());
-    Ok(listeners.bind(&Listen { access, ..Listen::at(endpoint) })?)
+    let listener = listeners.bind(&Listen { access, ..Listen::at(endpoint) })?;
+    let endpoint = listener.endpoint()?;
+    Ok((listener, endpoint))
 }
 
 fn session_name() -> SessionName {

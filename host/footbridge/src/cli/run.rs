@@ -108,7 +108,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let services = WantedServices::OfSession { names: args.services.clone(), policy: args.policy.clone() };
     let wanted = WantedParts { servers: None, services };
     let writable = args.sandbox.writable(&args.engine_args, &args.write);
-    let (config, folders) = load_config_of(&args.files, writable, wanted)?;
+    let (config, folders) = load_config_of(&args.files, writable.clone(), wanted)?;
     say_what_is_left_out(&config);
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&args.policy)?;
@@ -129,6 +129,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         policy,
         sandbox: args.sandbox,
         image: args.image,
+        writable,
         engine_args: args.engine_args,
         env,
         write: args.write,

@@ -122,6 +122,8 @@ pub(crate) struct Run {
     pub(crate) sandbox: Sandbox,
     /// The image of a container.
     pub(crate) image: Option<String>,
+    /// What the command could write when the configuration was read.
+    pub(crate) writable: Writable,
     /// What a container's engine is told besides.
     pub(crate) engine_args: Vec<OsString>,
     /// What `--env` names.

@@ -91,24 +91,14 @@ pub(super) struct RunArgs {
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
     crate::log::start("warn,rmcp=off")?;
-    let given = args.image.is_some() || !args.engine_args.is_empty();
-    if given && args.sandbox.engine().is_none() {
-        return Err(IdleFlags::Container.into());
-    }
-    let given = !args.write.is_empty() || !args.show.is_empty();
-    if given && !args.sandbox.shows_host_files() {
-        return Err(IdleFlags::HostFiles.into());
-    }
-    if args.allow_user_namespaces && args.sandbox == Sandbox::None {
-        return Err(IdleFlags::Sandbox.into());
-    }
+    check_flags(&args)?;
     let labels = labels(args.labels)?;
     // Before any secret is read.
     sys::harden().context("cannot protect this process from others of the same user")?;
     let services = WantedServices::OfSession { names: args.services.clone(), policy: args.policy.clone() };
     let wanted = WantedParts { servers: None, services };
     let writable = args.sandbox.writable(&args.engine_args, &args.write);
-    let (config, folders) = load_config_of(&args.files, writable, wanted)?;
+    let (config, folders) = load_config_of(&args.files, writable.clone(), wanted)?;
     say_what_is_left_out(&config);
     NoConfiguration::check(&config)?;
     let policy = config.policies.get(&args.policy)?;
@@ -129,6 +119,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         policy,
         sandbox: args.sandbox,
         image: args.image,
+        writable,
         engine_args: args.engine_args,
         env,
         write: args.write,
@@ -160,6 +151,22 @@ fn note_unusable(service: &ServiceSpec) {
     if let Some(why) = &service.lacks_credential {
         report::note(&format!("service \"{}\" cannot be used: {why}", service.name));
     }
+}
+
+/// Refuses flags that mean nothing in this sandbox.
+fn check_flags(args: &RunArgs) -> Result<(), IdleFlags> {
+    let given = args.image.is_some() || !args.engine_args.is_empty();
+    if given && args.sandbox.engine().is_none() {
+        return Err(IdleFlags::Container);
+    }
+    let given = !args.write.is_empty() || !args.show.is_empty();
+    if given && !args.sandbox.shows_host_files() {
+        return Err(IdleFlags::HostFiles);
+    }
+    if args.allow_user_namespaces && args.sandbox == Sandbox::None {
+        return Err(IdleFlags::Sandbox);
+    }
+    Ok(())
 }
 
 /// Flags that mean nothing here.

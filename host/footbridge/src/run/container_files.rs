@@ -70,6 +70,12 @@ pub(crate) enum ContainerFilesError {
         "--engine-arg with the source {}: it was replaced while it was looked at: see what else writes there", .0.display()
     )]
     Replaced(PathBuf),
+    /// Programs and files of the configuration were looked at with others.
+    #[error(
+        "what --engine-arg mounts was replaced while the configuration was read, or mounted elsewhere: start it again, and \
+         see what else writes there"
+    )]
+    Changed,
     /// A secret of the configuration.
     #[error(
         "{} is a secret of the configuration, and would show in the container: mount a folder that it is not in",
@@ -109,6 +115,9 @@ impl ContainerFiles {
         check(run, own, &sources)?;
         let engine_args = with_sources(&run.engine_args, &sources)?;
         let writable = run.sandbox.writable(&engine_args, &[]);
+        if writable != run.writable {
+            return Err(ContainerFilesError::Changed);
+        }
         if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
             return Err(ContainerFilesError::Obeyed(file.clone()));
         }

@@ -122,6 +122,8 @@ pub(crate) struct Run {
     pub(crate) sandbox: Sandbox,
     /// The image of a container.
     pub(crate) image: Option<String>,
+    /// What the command could write when the configuration was read.
+    pub(crate) writable: Writable,
     /// What a container's engine is told besides.
     pub(crate) engine_args: Vec<OsString>,
     /// What `--env` names.
@@ -190,8 +192,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         harness.open(spec, vec![listener])?;
         let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
         let (env, command, nesting) = (&run.env, &run.command, run.nesting);
-        let (services, start, mounted) = (&services[..], &files.start, &files.container().mounted[..]);
-        let (choice, folder, token) = (&choice, &folder, &token);
+        let (services, start) = (&services[..], &files.start);
+        let (choice, folder, token, mounted) = (&choice, &folder, &token, files.mounted());
         let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start, mounted };
         folder.note_writes(files.writes())?;
         let prepared = plan.prepare(&endpoint, &guest, &shown)?;

@@ -2,7 +2,7 @@
 //!
 //! A server that answers with too much must still free its caller at once, and some SDKs write `result` first and `id`
 //! last. So the scan follows nesting, strings and escapes, and remembers only the value of a member `id` of the
-//! outermost object. Broken input cannot make it fail: at worst it finds no id.
+//! outermost object, and whether that has what an answer has. Broken input cannot make it fail: at worst it finds no id.
 
 use footbridge_proto::json::{Part, Scanner};
 
@@ -16,6 +16,7 @@ pub(super) struct IdSearch {
     place: Place,
     token: Vec<u8>,
     id: Option<i64>,
+    is_answer: bool,
 }
 
 /// What the scan expects next at depth 1.
@@ -40,12 +41,18 @@ impl IdSearch {
         self.id
     }
 
+    /// Whether the message has shown to be an answer.
+    pub(super) fn is_answer(&self) -> bool {
+        self.is_answer
+    }
+
     fn step(&mut self, byte: u8) {
         let depth = self.scanner.depth();
         match self.scanner.step(byte) {
             Part::StringStart => self.token.clear(),
             Part::Close if depth == 1 => self.end_scalar(),
             Part::Colon if depth == 1 => {
+                self.is_answer |= self.token == b"result" || self.token == b"error";
                 self.place = if self.token == b"id" { Place::IdValue } else { Place::Value };
                 self.token.clear();
             }
@@ -102,6 +109,20 @@ mod tests {
         }
         assert_eq!(id(r#"{"name":"id","value":7}"#), None);
         assert_eq!(id(r#"{"id":99999999999999999999999999999999,"x":1}"#), None);
+    }
+
+    #[test]
+    fn an_answer_shows_by_its_members_before_its_end() {
+        for (text, is_answer) in [
+            (r#"{"result":"x"#, true),
+            (r#"{"id":7,"error":{"#, true),
+            (r#"{"id":7,"method":"x","params":{"result":1"#, false),
+            (r#"[{"result":1"#, false),
+        ] {
+            let mut search = IdSearch::default();
+            search.feed(text.as_bytes());
+            assert_eq!(search.is_answer(), is_answer, "{text}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex as StdMutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,10 +16,12 @@ use footbridge_proto::text::Escaped;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{LogSource, ServerLog};
-use footbridge_core::names::ServerName;
+use footbridge_core::{names::ServerName, redact::Redactor};
 
 /// Bytes of a sample that reach the log.
 const SAMPLE_BYTES: usize = 200;
+/// Bytes in which secrets are looked for, so that none is cut where the sample ends.
+const REDACTED_BYTES: usize = 16 * 1024;
 /// What a server may send a second without a call behind it before it is read more slowly: messages, and one more for
 /// each [`UNIT_BYTES`] of them, so that neither many nor long ones keep a processor busy.
 const PER_SECOND: usize = 2_000;
@@ -33,12 +35,14 @@ pub(super) struct IgnoredMessages {
     log: Option<Arc<dyn ServerLog>>,
     count: AtomicU64,
     refusals: AtomicU64,
+    /// The first that was no JSON since the server was started, as it can be shown.
+    no_json: StdMutex<Option<String>>,
 }
 
 impl IgnoredMessages {
     /// Nothing ignored yet.
     pub(super) fn of(server: ServerName, log: Option<Arc<dyn ServerLog>>) -> Self {
-        Self { server, log, count: AtomicU64::new(0), refusals: AtomicU64::new(0) }
+        Self { server, log, count: AtomicU64::new(0), refusals: AtomicU64::new(0), no_json: StdMutex::default() }
     }
 
     /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
@@ -52,6 +56,26 @@ impl IgnoredMessages {
                 log.keep(&self.server, LogSource::Harness, &format!("ignored: {what}: {}", Escaped(&text)));
             }
         }
+    }
+
+    /// The server is started, and has said nothing.
+    pub(super) fn begin(&self) {
+        *self.no_json.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Keeps what is no JSON, if it is the first, without the values of secrets.
+    pub(super) fn unread(&self, bytes: &[u8], redactor: &Redactor) {
+        let mut first = self.no_json.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REDACTED_BYTES)]);
+            let shown = redactor.scrub(&text);
+            Escaped(&shown[..shown.floor_char_boundary(SAMPLE_BYTES)]).to_string()
+        });
+    }
+
+    /// The first that was no JSON since the server was started.
+    pub(super) fn no_json(&self) -> Option<String> {
+        self.no_json.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a refusal and logs why: the first, then each time the count doubles. `why` is our own text.

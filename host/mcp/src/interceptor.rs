@@ -29,7 +29,7 @@ use super::{
     id_search::IdSearch,
     ignored::IgnoredMessages,
     message::{self, placeholder, unusable},
-    message_buffer::{Beyond, Dropped},
+    message_buffer::{Beyond, Dropped, LostAnswer},
     pending_request::{Answer, PendingRequest},
     task_support::TaskSupport,
 };
@@ -233,12 +233,17 @@ impl Interceptor {
             },
             head,
         );
-        let answer = match why {
-            Dropped::TooLong => Answer::TooLarge,
-            Dropped::NoRoom => Answer::Busy,
-        };
         if let Some(id) = id {
-            self.fail(id, answer, out);
+            self.fail(id, answer_without(why), out);
+        }
+    }
+
+    /// Takes note of an answer that is being dropped and has not ended. Without an id it is that of the request that alone
+    /// can be answered, if one can.
+    pub(super) fn lost(&self, lost: LostAnswer, out: &mut VecDeque<ServerJsonRpcMessage>) {
+        let id = lost.id.or_else(|| self.waiting().only());
+        if let Some(id) = id {
+            self.fail(id, answer_without(lost.why), out);
         }
     }
 
@@ -343,6 +348,7 @@ impl Interceptor {
     /// Takes note of what cannot be read. Where it has the id of a request, it was meant to be its answer.
     fn unread(&self, what: &'static str, bytes: &[u8], out: &mut VecDeque<ServerJsonRpcMessage>) {
         self.ignored.ignore(what, bytes);
+        self.ignored.unread(bytes, &self.redactor);
         let mut search = IdSearch::default();
         search.feed(bytes);
         match search.id() {
@@ -369,6 +375,14 @@ impl Interceptor {
     }
 }
 
+/// What is answered in place of what was dropped.
+fn answer_without(why: Dropped) -> Answer {
+    match why {
+        Dropped::TooLong => Answer::TooLarge,
+        Dropped::NoRoom => Answer::Busy,
+    }
+}
+
 /// An error of the server, without the values of secrets and cut where it is long.
 fn error_of(error: &RawValue, redactor: &Redactor) -> Answer {
     match serde_json::from_str::<IncomingError>(error.get()) {
@@ -391,6 +405,12 @@ pub(super) fn cut_message(mut message: String) -> String {
 }
 
 impl Waiting {
+    /// The request that alone can be answered.
+    fn only(&self) -> Option<i64> {
+        let id = *self.requests.keys().next()?;
+        (self.requests.len() == 1 && self.forgotten.is_empty()).then_some(id)
+    }
+
     fn remove(&mut self, id: i64) -> Option<Request> {
         let request = self.requests.remove(&id)?;
         if let Some(token) = request.token {

@@ -31,6 +31,9 @@ const CHUNK: usize = 16 * 1024;
 /// A message beyond this is read beside the workers, bytes.
 const LARGE: usize = 1024 * 1024;
 
+/// U+FEFF as the first bytes of a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// What a large message came to.
 struct LargeMessage {
     messages: VecDeque<ServerJsonRpcMessage>,
@@ -50,6 +53,8 @@ pub(super) struct Lines {
     /// A large message that is being read beside the workers, which others wait for.
     reading: Option<JoinHandle<LargeMessage>>,
     pace: Pace,
+    /// Whether there was a line.
+    has_begun: bool,
     ended: bool,
 }
 
@@ -66,6 +71,7 @@ impl Lines {
             ready: VecDeque::new(),
             reading: None,
             pace: Pace::new(),
+            has_begun: false,
             ended: false,
         }
     }
@@ -96,7 +102,10 @@ impl Lines {
     async fn fill(&mut self) {
         let read = tokio::select! {
             read = self.reader.read(&mut self.chunk) => read,
-            () = self.buffer.overdue() => return self.buffer.give_up(),
+            () = self.buffer.overdue() => {
+                self.buffer.give_up();
+                return self.tell_lost();
+            }
         };
         match read {
             Ok(0) | Err(_) => {
@@ -120,10 +129,18 @@ impl Lines {
         };
         self.buffer.push(piece).await;
         self.filled.start += used;
+        self.tell_lost();
         let dropped = if self.buffer.dropping().is_some() { used } else { 0 };
         let unwanted = if complete { self.finish_line() } else { 0 };
         if dropped + unwanted > 0 {
             self.pace.unwanted(dropped + unwanted).await;
+        }
+    }
+
+    /// Whoever waits for an answer that is dropped hears it before its line ends, which may never be.
+    fn tell_lost(&mut self) {
+        if let Some(lost) = self.buffer.lost() {
+            self.interceptor.lost(lost, &mut self.ready);
         }
     }
 
@@ -146,7 +163,11 @@ impl Lines {
             return 1;
         }
         match self.buffer.finish() {
-            BufferedMessage::Whole(bytes, held) => {
+            BufferedMessage::Whole(mut bytes, held) => {
+                // Some programs begin their output with it, whatever it is.
+                if !std::mem::replace(&mut self.has_begun, true) && bytes.starts_with(BYTE_ORDER_MARK) {
+                    bytes.drain(..BYTE_ORDER_MARK.len());
+                }
                 let length = bytes.len();
                 if bytes.iter().all(u8::is_ascii_whitespace) {
                     return length;

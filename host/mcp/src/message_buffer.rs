@@ -86,6 +86,17 @@ pub(super) struct MessageBuffer {
     /// Until when a message that takes from the budget must be whole.
     due: Option<tokio::time::Instant>,
     dropping: Option<(IdSearch, Dropped)>,
+    /// Whether it was said whose answer is being dropped.
+    is_told: bool,
+}
+
+/// An answer that is being dropped, and may never end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LostAnswer {
+    /// The request that it is to, if that has come by now.
+    pub(super) id: Option<i64>,
+    /// Why it is dropped.
+    pub(super) why: Dropped,
 }
 
 /// A message that has arrived.
@@ -109,7 +120,16 @@ pub(super) enum Dropped {
 impl MessageBuffer {
     /// Nothing has arrived.
     pub(super) fn new(room: Room) -> Self {
-        Self { room, bytes: Vec::new(), held: None, held_bytes: 0, deadline: None, due: None, dropping: None }
+        Self {
+            room,
+            bytes: Vec::new(),
+            held: None,
+            held_bytes: 0,
+            deadline: None,
+            due: None,
+            dropping: None,
+            is_told: false,
+        }
     }
 
     /// Whether nothing has arrived.
@@ -120,6 +140,15 @@ impl MessageBuffer {
     /// Why the message is being dropped, if it is.
     pub(super) fn dropping(&self) -> Option<Dropped> {
         self.dropping.as_ref().map(|(_, why)| *why)
+    }
+
+    /// The answer that is being dropped, as soon as it shows that it is one, once: who waits for it need not wait for its
+    /// end.
+    pub(super) fn lost(&mut self) -> Option<LostAnswer> {
+        let (search, why) = self.dropping.as_ref().filter(|(search, _)| search.is_answer() && !self.is_told)?;
+        let lost = LostAnswer { id: search.id(), why: *why };
+        self.is_told = true;
+        Some(lost)
     }
 
     /// Takes more of the message.
@@ -144,6 +173,7 @@ impl MessageBuffer {
         let held = self.held.take();
         self.held_bytes = 0;
         self.due = None;
+        self.is_told = false;
         match self.dropping.take() {
             Some((search, why)) => BufferedMessage::Dropped { id: search.id(), why, head: bytes },
             None => BufferedMessage::Whole(bytes, held),
@@ -271,6 +301,8 @@ mod tests {
             buffer.push(&[b'x'; 1000]).await;
         }
         buffer.push(b"\",\"id\":5}").await;
+        assert_eq!(buffer.lost(), Some(LostAnswer { id: Some(5), why: Dropped::TooLong }));
+        assert_eq!(buffer.lost(), None, "once");
         assert!(buffer.bytes.len() <= HEAD_BYTES && buffer.room.share.take(1 << 20).is_ok());
         assert!(matches!(buffer.finish(), BufferedMessage::Dropped { id: Some(5), why: Dropped::TooLong, .. }));
         assert!(buffer.is_empty());

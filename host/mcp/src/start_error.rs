@@ -28,8 +28,13 @@ pub(super) enum StartError {
     #[error("it ended while starting ({0})")]
     Ended(String),
     /// It did not answer.
-    #[error("it did not answer the handshake and list its tools within {0:?}")]
-    Timeout(Duration),
+    #[error("it did not answer the handshake and list its tools within {time:?}{}", instead(.no_json.as_deref()))]
+    Timeout {
+        /// What it had.
+        time: Duration,
+        /// The first that it printed that is no JSON.
+        no_json: Option<String>,
+    },
     /// It answered something else.
     #[error("the handshake failed: {}", handshake(.0))]
     Handshake(#[from] Box<ClientInitializeError>),
@@ -82,6 +87,11 @@ fn handshake(error: &ClientInitializeError) -> String {
     }
 }
 
+/// What it printed in place of messages.
+fn instead(no_json: Option<&str>) -> String {
+    no_json.map(|first| format!("; it prints what is no JSON, first: {first}")).unwrap_or_default()
+}
+
 fn written(revisions: &[ProtocolVersion]) -> String {
     let shown: Vec<String> =
         revisions.iter().take(SHOWN).map(|one| one.as_str().chars().take(MAX_REVISION).collect()).collect();
@@ -108,7 +118,7 @@ impl StartError {
                 _ => "its program could not be started; ask the operator",
             },
             Self::Ended(_) => "it ended while starting; try again, or ask the operator",
-            Self::Timeout(_) => "it did not answer while starting; try again, or ask the operator",
+            Self::Timeout { .. } => "it did not answer while starting; try again, or ask the operator",
             Self::Handshake(_) => {
                 "it could not be reached or does not speak the protocol; try again, or ask the operator"
             }

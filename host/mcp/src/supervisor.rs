@@ -147,6 +147,7 @@ impl Supervisor {
     async fn connect(&mut self, pause: Duration, deadline: Instant) -> Result<Connection, StartError> {
         tokio::time::sleep(pause).await;
         self.shared.facts().restarts = self.restarts.total();
+        self.shared.ignored.begin();
         let opening = async {
             let opened = self.open().await;
             match opened {
@@ -159,7 +160,7 @@ impl Supervisor {
             }
         };
         match tokio::time::timeout_at(deadline, opening).await {
-            Err(_) => Err(StartError::Timeout(self.context.limits.servers.start_time)),
+            Err(_) => Err(self.too_slow()),
             Ok(Err(error)) => {
                 self.choice = self.spec.protocol;
                 Err(error)
@@ -171,6 +172,11 @@ impl Supervisor {
                 Ok(connection)
             }
         }
+    }
+
+    fn too_slow(&self) -> StartError {
+        let time = self.context.limits.servers.start_time;
+        StartError::Timeout { time, no_json: self.shared.ignored.no_json() }
     }
 
     async fn open(&self) -> Result<Connection, StartError> {
@@ -190,7 +196,7 @@ impl Supervisor {
             over = told(&shared, &stop) => return over,
         };
         match first {
-            Err(_) => return Over::Failed(StartError::Timeout(limits.start_time)),
+            Err(_) => return Over::Failed(self.too_slow()),
             Ok(Err(ListError::Gone(what))) => {
                 return Over::Failed(match tokio::time::timeout(START_GRACE, connection.ended()).await {
                     Ok(why) => StartError::Ended(why),

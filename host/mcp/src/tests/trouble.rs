@@ -160,15 +160,24 @@ async fn what_still_comes_of_a_call_that_took_too_long_is_no_fault_of_the_server
 }
 
 #[tokio::test]
-async fn a_line_without_end_holds_no_memory_and_its_caller_is_answered_in_time() {
-    let servers = Stage::of("endless-line")
-        .limit(|limits| {
-            limits.servers.line_bytes = 1 << 20;
-            limits.calls.idle_time = Duration::from_millis(500);
-        })
-        .ready()
-        .await;
-    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
+async fn a_line_without_end_holds_no_memory_and_its_caller_is_told_that_it_is_too_large() {
+    let servers = Stage::of("endless-line").limit(|limits| limits.servers.line_bytes = 1 << 20).ready().await;
+    let outcome = echo(&servers).await;
+    assert!(matches!(outcome, Outcome::TooLarge { limit: 0x10_0000, .. }), "{outcome:?}");
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_mark_of_byte_order_is_no_obstacle_and_other_text_in_place_of_json_is_named() {
+    let servers = Stage::of("byte-order-mark").ready().await;
+    assert_eq!(servers.report()[0].ignored, 0);
+    servers.shutdown().await;
+    let mut stage = Stage::of("indented").limit(|limits| limits.servers.start_time = Duration::from_secs(2));
+    stage.secrets.push(Secret::new("a-secret-of-the-server"));
+    let servers = stage.start();
+    unavailable(&servers).await;
+    let why = servers.report()[0].last_error.clone().unwrap_or_default();
+    assert!(why.contains("within 2s; it prints what is no JSON, first: Ready with [redacted]"), "{why}");
     servers.shutdown().await;
 }
 

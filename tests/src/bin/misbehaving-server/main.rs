@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use wire::Wire;
 
 /// Every mode, and what it does.
-const MODES: [(&str, &str); 52] = [
+const MODES: [(&str, &str); 54] = [
     ("ok", "nothing wrong; tools echo, add, env"),
     ("conforming", "nothing wrong; what MCP's conformance suite asks of a server"),
     ("vectors", "the recorded catalogue of the server named in ARGUMENT"),
@@ -80,6 +80,8 @@ const MODES: [(&str, &str); 52] = [
     ("wants-input", "of revision 2026-07-28; wants what the arguments of a call say before there is a result"),
     ("tasks", "has a tool that has to be called as a task, which goes on as the arguments of the call say"),
     ("tells-meta", "nothing wrong; answers a call with its _meta"),
+    ("byte-order-mark", "nothing wrong but U+FEFF before its first message"),
+    ("indented", "answers the handshake in several lines, behind one that holds a secret"),
     ("empty-discover", "answers server/discover with nothing; speaks a handshake revision, and ends with its input"),
     ("unknown-revision", "answers the handshake in a revision that nobody knows"),
     ("asks-without-end", "sends requests and never reads what it is answered"),
@@ -160,7 +162,16 @@ fn run(mode: &Mode) -> io::Result<ExitCode> {
             Some("initialize") if mode.is("refuses-handshake") => {
                 wire.error(&message["id"], -32602, "no licence for this")?;
             }
+            Some("initialize") if mode.is("indented") => {
+                wire.raw(b"Ready with a-secret-of-the-server")?;
+                let answer =
+                    json!({"jsonrpc": "2.0", "id": message["id"], "result": initialize_result(&message, mode)});
+                wire.raw(&serde_json::to_vec_pretty(&answer)?)?;
+            }
             Some("initialize") => {
+                if mode.is("byte-order-mark") {
+                    wire.part("\u{feff}".as_bytes())?;
+                }
                 wire.result(&message["id"], &initialize_result(&message, mode))?;
                 if mode.is("exits-after-initialize") {
                     return Ok(ExitCode::from(4));

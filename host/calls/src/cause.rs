@@ -224,6 +224,13 @@ pub enum Cause {
     },
     /// The server has as many calls as it may.
     ServerBusy(ServerName),
+    /// The server says that it is asked too often, and did nothing.
+    Throttled {
+        /// The server.
+        server: ServerName,
+        /// For how long to wait, if it says that.
+        retry_after: Option<std::time::Duration>,
+    },
     /// It was sent, and no usable answer came.
     NoAnswer {
         /// The server.
@@ -318,7 +325,11 @@ impl Cause {
             Self::Internal(_) => Reason::Internal,
             Self::Cancelled | Self::SessionReplaced => Reason::Cancelled,
             Self::OverLimit(over) => over.reason(),
-            Self::BytesHeld | Self::NoThread | Self::ApprovalsPending(_) | Self::ServerBusy(_) => Reason::Busy,
+            Self::BytesHeld
+            | Self::NoThread
+            | Self::ApprovalsPending(_)
+            | Self::ServerBusy(_)
+            | Self::Throttled { .. } => Reason::Busy,
             Self::Policy { .. } => Reason::DeniedByPolicy,
             Self::DeniedBefore { .. } | Self::DeniedByPerson => Reason::ApprovalDenied,
             Self::ApprovalExpired => Reason::ApprovalExpired,

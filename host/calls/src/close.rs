@@ -60,6 +60,7 @@ fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
         },
         Outcome::TooLarge { limit, setting } => Cause::ResultTooLarge { server, limit, setting },
         Outcome::NotSent(NotSent::Unavailable(why)) | Outcome::Declined(why) => Cause::Unavailable(why),
+        Outcome::Throttled(retry_after) => Cause::Throttled { server, retry_after },
         Outcome::Refused(why) => Cause::NotProcessed(why),
         Outcome::NotSent(NotSent::Changed) => Cause::ChangedOnTheWay,
         Outcome::NotSent(NotSent::Busy) => Cause::ServerBusy(server),
@@ -76,7 +77,9 @@ fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
         }
         Outcome::ServerError { code, message } => ("server_error", Some(format!("code {code}")), message.len()),
         Outcome::TooLarge { limit, setting } => ("too_large", Some(format!("over {limit} bytes ({setting})")), 0),
-        Outcome::Declined(_) => ("server_error", Some("declined by an HTTP status".to_owned()), 0),
+        Outcome::Declined(_) | Outcome::Throttled(_) => {
+            ("server_error", Some("declined by an HTTP status".to_owned()), 0)
+        }
         Outcome::Refused(_) => ("server_error", Some("refused unprocessed".to_owned()), 0),
         Outcome::NotSent(why) => ("not_sent", Some(not_sent_word(why).to_owned()), 0),
         Outcome::Unknown(why) => ("unknown", Some(why.to_string()), 0),

@@ -79,6 +79,8 @@ fn of_cause(cause: &Cause) -> ErrorObject {
         Cause::Policy { by: Some(DecidedBy { policy, rule }), .. } => {
             error.with("policy", policy.as_str()).with("rule", rule.as_deref())
         }
+        Cause::Throttled { retry_after, .. } => error
+            .with("retryAfterMs", retry_after.map_or(A_MOMENT, |time| time.as_millis().try_into().unwrap_or(u64::MAX))),
         Cause::ApprovalRequired { until, .. } => error.with("expiresAt", until.as_str()),
         Cause::ServerError { code, .. } => error.with("serverCode", *code),
         _ => error,
@@ -128,6 +130,7 @@ fn message_of(cause: &Cause) -> String {
         | Cause::ServerError { .. }
         | Cause::ResultTooLarge { .. }
         | Cause::ServerBusy(_)
+        | Cause::Throttled { .. }
         | Cause::NoAnswer { .. } => of_server(cause),
         other => of_services(other),
     }
@@ -148,6 +151,10 @@ fn of_server(cause: &Cause) -> String {
         ),
         Cause::ServerBusy(server) => {
             format!("Server \"{server}\" has too many calls at once: try again in a moment")
+        }
+        Cause::Throttled { server, retry_after } => {
+            let when = retry_after.map_or("a moment".to_owned(), |time| format!("{} s", time.as_secs()));
+            format!("Server \"{server}\" is asked too often, it says (HTTP 429), and did nothing: try again in {when}")
         }
         Cause::NoAnswer { why: NoAnswer::OverBudget(of), .. } => {
             format!(
@@ -275,6 +282,7 @@ fn said_alike(cause: &Cause) -> &'static str {
         | Cause::ServerError { .. }
         | Cause::ResultTooLarge { .. }
         | Cause::ServerBusy(_)
+        | Cause::Throttled { .. }
         | Cause::NoAnswer { .. } => "The result could not be handed on",
     }
 }

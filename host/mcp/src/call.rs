@@ -131,7 +131,7 @@ async fn ask_call(
 /// The end of a call that runs as a task. Where a request about that is not taken, it is not known what became of the call.
 fn of_task(ended: Ended) -> Ended {
     match ended {
-        Ended::Answered(Answer::Refused(_) | Answer::Declined(_)) => {
+        Ended::Answered(Answer::Refused(_) | Answer::Declined(_) | Answer::Throttled(_)) => {
             Ended::Unanswered { left: true, why: NoAnswer::ServerGone }
         }
         Ended::Unanswered { why, .. } => Ended::Unanswered { left: true, why },
@@ -186,6 +186,7 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
             Outcome::NotSent(NotSent::Unavailable(format!("Server \"{server}\" {why}")))
         }
         Ended::Answered(Answer::Declined(why)) => Outcome::Declined(format!("Server \"{server}\" {why}")),
+        Ended::Answered(Answer::Throttled(retry_after)) => Outcome::Throttled(retry_after),
         Ended::Unanswered { left: true, why } => Outcome::Unknown(why),
         Ended::Unanswered { left: false, why: NoAnswer::Cancelled } => Outcome::NotSent(NotSent::Cancelled),
         Ended::Unanswered { left: false, .. } => Outcome::NotSent(NotSent::Unavailable(format!(
@@ -198,7 +199,7 @@ fn judge(ended: Ended, server: &ServerName, limit: usize) -> Outcome {
 fn later(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::NotSent(NotSent::Cancelled) => Outcome::Unknown(NoAnswer::Cancelled),
-        Outcome::NotSent(_) | Outcome::Declined(_) => Outcome::Unknown(NoAnswer::ServerGone),
+        Outcome::NotSent(_) | Outcome::Declined(_) | Outcome::Throttled(_) => Outcome::Unknown(NoAnswer::ServerGone),
         outcome => outcome,
     }
 }

@@ -140,8 +140,12 @@ impl HttpClient {
             self.interceptor.forget(message);
             // Whoever called hears that it cannot be used, and only the operator can mend why.
             if Asker::of(message).is_callers()
-                && let Failure::Client(why @ (HttpError::Unusable(_) | HttpError::Redirect(_) | HttpError::Status(_))) =
-                    error
+                && let Failure::Client(
+                    why @ (HttpError::Unusable(_)
+                    | HttpError::Redirect(_)
+                    | HttpError::Throttled(_)
+                    | HttpError::Status(_)),
+                ) = error
             {
                 self.interceptor.ignore(&format!("an answer over HTTP: {why}"));
             }
@@ -267,7 +271,7 @@ impl HttpClient {
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let status = response.status();
         let error = self.refusals.refused(&response);
-        if let HttpError::Login(..) | HttpError::Redirect(_) = error {
+        if let HttpError::Login(..) | HttpError::Redirect(_) | HttpError::Throttled(_) = error {
             // Of its own requests the supervisor says why there is no connection.
             if let HttpError::Login(..) = error
                 && asker.is_callers()

@@ -197,6 +197,7 @@ async fn page(
         Ended::Answered(Answer::TooLarge) => Err(ListError::Unusable(what, "a page is too long")),
         Ended::Answered(Answer::Busy) => Err(ListError::Unusable(what, "there is no memory for a page")),
         Ended::Answered(Answer::Unusable) => Err(ListError::Unusable(what, "it is not of the protocol")),
+        Ended::Answered(Answer::Throttled(_)) => Err(ListError::Unusable(what, "it is asked too often (HTTP 429)")),
         Ended::Answered(Answer::Refused(_) | Answer::Declined(_) | Answer::Lost) => Err(ListError::Gone(what)),
         Ended::Unanswered { why: super::NoAnswer::ServerGone, .. } => Err(ListError::Gone(what)),
         Ended::Unanswered { .. } => Err(ListError::Timeout(what, limits.list_time)),

@@ -79,6 +79,8 @@ pub(super) enum Answer {
     Refused(&'static str),
     /// The server says by its HTTP status that it did nothing; what it says, for the guest.
     Declined(&'static str),
+    /// The same, since it has been asked too often; for how long to wait, if it says that.
+    Throttled(Option<Duration>),
     /// It may have got there, and its connection is gone.
     Lost,
 }

@@ -1,8 +1,11 @@
 //! What a server over HTTP refuses, and what its operator can do about that.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU16, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU16, Ordering},
+    },
+    time::Duration,
 };
 
 use http::{HeaderMap, Response, StatusCode, header};
@@ -11,6 +14,9 @@ use super::unanswered::{HttpError, Login};
 
 /// What an OAuth challenge of MCP holds (RFC 9728).
 const OAUTH: &[u8] = b"resource_metadata";
+
+/// Longest time for which it is passed on that a server wants nothing.
+const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// What one server refused last. Clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +27,12 @@ struct Last {
     has_credentials: bool,
     status: AtomicU16,
     login: Mutex<Option<(u16, Login)>>,
+}
+
+/// For how long a server wants nothing, where it says so in seconds.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
 }
 
 impl Refusals {
@@ -43,6 +55,7 @@ impl Refusals {
             StatusCode::UNAUTHORIZED if offers_oauth() => Login::OAuth,
             StatusCode::UNAUTHORIZED => Login::Missing,
             StatusCode::FORBIDDEN => Login::Forbidden,
+            StatusCode::TOO_MANY_REQUESTS => return HttpError::Throttled(retry_after(response.headers())),
             _ if status.is_redirection() => return HttpError::Redirect(code),
             _ => return HttpError::Status(code),
         };

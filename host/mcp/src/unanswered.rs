@@ -49,6 +49,9 @@ pub(super) enum HttpError {
     /// It leads elsewhere.
     #[error("it answered HTTP {0}, a redirect, which is not followed; configure the final URL")]
     Redirect(u16),
+    /// It is asked too often; for how long to wait, if it says that.
+    #[error("it answered HTTP 429: it is asked too often")]
+    Throttled(Option<Duration>),
     /// Another status.
     #[error("it answered HTTP {0}")]
     Status(u16),
@@ -73,6 +76,12 @@ impl HttpError {
             }
             Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
             Self::Login(..) => Answer::Declined("needs a login, it says, and did nothing; ask the operator"),
+            // Where what was asked for is elsewhere; of others, it is what came of it that is (RFC 9110, 15.4).
+            Self::Redirect(301 | 302 | 307 | 308) => Answer::Declined(
+                "answered with a redirect, which is not followed, and did nothing; ask the operator, who can configure the \
+                 final URL",
+            ),
+            Self::Throttled(retry_after) => Answer::Throttled(*retry_after),
             // What MCP has it say, by any request of a session that it ended.
             Self::Status(404) if not_taken => Answer::Declined(
                 "ended its session, it says (HTTP 404), and did nothing. A new one is opened: call again; if it says so \

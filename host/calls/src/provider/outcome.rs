@@ -1,6 +1,6 @@
 //! What goes to a provider, and what became of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
 use serde_json::value::RawValue;
@@ -127,6 +127,8 @@ pub enum Outcome {
     },
     /// It left, and its server says by an HTTP status that it did nothing. Whether that is so nobody here knows.
     Declined(String),
+    /// The same, since it has been asked too often; for how long to wait, if it says that.
+    Throttled(Option<Duration>),
     /// It left, and its server says by the protocol that it has not processed it, and will not. The text is for the guest.
     Refused(String),
     /// Nothing left the harness.

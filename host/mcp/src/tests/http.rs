@@ -143,8 +143,23 @@ async fn a_server_that_drains_answers_what_is_in_flight_before_it_is_given_up() 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let (server, servers) = ready(Trap::Redirect, |_| {}).await;
-    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Unusable)));
+    let outcome = echo(&servers).await;
+    let Outcome::Declined(why) = &outcome else { panic!("{outcome:?}") };
+    assert!(why.contains("a redirect, which is not followed, and did nothing"), "{why}");
     assert_eq!(server.calls(), 1);
+    end(server, servers).await;
+    // What came of it is elsewhere: something may have come of it.
+    let (server, servers) = ready(Trap::SeeOther, |_| {}).await;
+    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Unusable)));
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_too_often_did_nothing_and_says_when_to_come_again() {
+    let (server, servers) = ready(Trap::Throttles, |_| {}).await;
+    let outcome = echo(&servers).await;
+    assert!(matches!(outcome, Outcome::Throttled(Some(time)) if time == Duration::from_secs(7)), "{outcome:?}");
+    assert_eq!(server.calls(), 1, "it is not asked again unasked");
     end(server, servers).await;
 }
 

@@ -42,6 +42,10 @@ pub(super) enum Trap {
     Picky,
     /// Redirects to another origin.
     Redirect,
+    /// Says that what came of it is elsewhere.
+    SeeOther,
+    /// Is asked too often.
+    Throttles,
     /// A stream of comments and progress without end.
     EndlessSse,
     /// A JSON body of 8 MiB.
@@ -343,6 +347,12 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             vec![format!("data: {{\"result\":{{\"x\":\"{}\"}},\"id\":{id}}}\n\n", "h".repeat(8 << 20)), progress(1)],
             true,
         ),
+        Trap::SeeOther => status(StatusCode::SEE_OTHER),
+        Trap::Throttles => {
+            let mut response = status(StatusCode::TOO_MANY_REQUESTS);
+            response.headers_mut().insert("retry-after", HeaderValue::from_static("7"));
+            response
+        }
         Trap::WrongType => html(StatusCode::OK),
         Trap::Accepts => status(StatusCode::ACCEPTED),
         Trap::LeavesInPing => html(StatusCode::NOT_FOUND),

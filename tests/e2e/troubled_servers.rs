@@ -190,14 +190,13 @@ fn a_server_that_dies_all_the_time_is_left_alone_for_a_while() {
 
 #[test]
 fn a_call_without_a_usable_answer_ends_with_what_is_known_and_is_never_sent_again() {
-    let modes: [(&str, &[&str], &str); 8] = [
+    let modes: [(&str, &[&str], &str); 7] = [
         ("silent", &["never-answers-call"], "did not answer in time"),
         ("busybody", &["progress-without-end"], "did not answer in time"),
         ("broken", &["broken-json"], "The answer of server \"broken\" cannot be used"),
         ("list", &["not-an-object"], "The answer of server \"list\" cannot be used"),
         ("stray", &["wrong-id"], "did not answer in time"),
         ("deaf", &["never-reads"], "did not answer in time"),
-        ("endless", &["endless-line"], "server \"endless\""),
         ("dies", &["exits-mid-call"], "Server \"dies\" ended before it answered"),
     ];
     let mut tapes: Vec<Tape> = modes.iter().map(|_| Tape::new()).collect();
@@ -226,6 +225,16 @@ fn a_call_without_a_usable_answer_ends_with_what_is_known_and_is_never_sent_agai
     }
     let outcomes = bridge.host.record().into_iter().filter(|line| line["outcome"] == "unknown").count();
     assert_eq!(outcomes, modes.len());
+}
+
+#[test]
+fn an_answer_whose_line_never_ends_is_too_large_before_its_call_is_out_of_time() {
+    let mut tape = Tape::new();
+    let bridge = Host::with(&Servers::none().recording("x", &["endless-line"], &tape)).opens();
+    let since = Instant::now();
+    bridge.guest.runs(&["--exit-codes", "x", "echo", "{}"]).fails(7, &["The result of server \"x\" is over"]);
+    assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
+    assert_eq!(tape.count("tools/call"), 1);
 }
 
 #[test]

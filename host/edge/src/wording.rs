@@ -113,7 +113,12 @@ fn message_of(cause: &Cause) -> String {
             format!("{count} calls of this session wait for a person already: wait for their answers first")
         }
         Cause::Policy { server, kind, name, decision, by } => {
-            let what = format!("{kind} \"{}\" on server \"{server}\"", repeated(name));
+            let name = repeated(name);
+            let what = match *kind {
+                "http" => format!("The request \"{name}\" to service \"{server}\""),
+                "tunnel" => format!("The tunnel to \"{name}\""),
+                _ => format!("This call to {kind} \"{name}\" on server \"{server}\""),
+            };
             denied(&what, *decision, by.as_ref())
         }
         Cause::DeniedBefore { seconds } => {
@@ -396,7 +401,7 @@ fn denied(what: &str, decision: Decision, by: Option<&DecidedBy>) -> String {
         Some(DecidedBy { policy, rule: None }) => format!(" (no rule of policy \"{policy}\" matches)"),
         None => String::new(),
     };
-    format!("This call to {what} {why}. It was not made; {then}{rule}")
+    format!("{what} {why}. It was not made; {then}{rule}")
 }
 
 /// What a budget is of.

@@ -415,7 +415,8 @@ impl Service {
         let name = &self.spec.name;
         if error.is_connect() {
             let why = NoConnection::of(error);
-            tracing::warn!(service = %name, origin = %self.spec.origin, %why, error = ?error, "no connection");
+            tracing::warn!(service = %name, origin = %self.spec.origin, %why, "no connection");
+            tracing::debug!(service = %name, error = ?error, "why there is no connection");
             return Outcome::NotSent(self.unreached(why));
         }
         tracing::debug!(service = %name, error = ?error, "no answer");

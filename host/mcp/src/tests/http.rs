@@ -381,6 +381,10 @@ async fn a_server_that_left_takes_no_call_and_is_unavailable() {
     let (server, servers) = ready(Trap::Json, |_| {}).await;
     let address = server.address;
     server.stop().await;
+    // Nobody else's server is to be found there.
+    let place = tokio::net::TcpSocket::new_v4().unwrap();
+    place.set_reuseaddr(true).unwrap();
+    place.bind(address).unwrap();
     let outcome = echo(&servers).await;
     // Over a connection that was kept it may have got there, as far as the client knows.
     let kept = matches!(outcome, Outcome::Unknown(NoAnswer::ServerGone));

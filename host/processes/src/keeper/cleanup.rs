@@ -64,7 +64,7 @@ impl Cleanup {
 
 #[cfg(test)]
 mod tests {
-    use nix::sys::signal::SigSet;
+    use nix::sys::{signal::SigSet, signalfd::SfdFlags};
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
             args: vec!["-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         };
-        let signals = SignalFd::new(&SigSet::empty()).unwrap();
+        let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();
         cleanup.run_command_within(Duration::from_secs(1), &signals);
         let pid = std::fs::read_to_string(&file).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);

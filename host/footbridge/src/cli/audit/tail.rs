@@ -286,9 +286,18 @@ fn what(kind: &str, record: &ReadRecord) -> String {
         "outcome" => {
             let detail = Some(text("detail")).filter(|detail| !detail.is_empty());
             let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
-            format!("{}{detail}, {} ms, {} B, id {}", text("outcome"), text("duration_ms"), text("bytes"), text("id"))
+            let status = Some(text("status")).filter(|status| !status.is_empty());
+            let status = status.map(|status| format!(" {status}")).unwrap_or_default();
+            let model = labelled(&["model", "tokens_in", "tokens_out", "tokens_estimated"]);
+            let model = if model.is_empty() { model } else { format!(", {model}") };
+            let (word, ms, bytes) = (text("outcome"), text("duration_ms"), text("bytes"));
+            format!("{word}{status}{detail}, {ms} ms, {bytes} B{model}, id {}", text("id"))
         }
-        "refused" => format!("{}, id {}", text("reason"), text("id")),
+        "refused" => {
+            let detail = Some(text("detail")).filter(|detail| !detail.is_empty());
+            let detail = detail.map(|detail| format!(" ({detail})")).unwrap_or_default();
+            format!("{}{detail}, id {}", text("reason"), text("id"))
+        }
         "approval" => {
             let by = Some(text("approver")).filter(|by| !by.is_empty());
             let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
@@ -297,7 +306,9 @@ fn what(kind: &str, record: &ReadRecord) -> String {
         }
         "limited" => format!("{}: {}", counted(&text("count"), "time"), text("reason")),
         "started" => labelled(&["version", "pid"]),
-        "session" => labelled(&["policy", "listeners", "labels", "limits"]),
+        "session" => labelled(&["policy", "services", "listeners", "labels", "limits"]),
+        "session_listens" => labelled(&["listener"]),
+        "session_rotated" => String::new(),
         "session_ended" => text("why"),
         "rotated" => text("file"),
         "head" => format!("signed up to record {}", text("head.seq")),

@@ -64,7 +64,13 @@ impl GitLines {
     /// Those of a body.
     fn of(bytes: &[u8]) -> Self {
         let (mut lines, mut whole, mut rest) = (Vec::new(), 0, bytes);
+        let is_enough =
+            |lines: &Vec<String>, rest: &[u8]| lines.len() == LINES || bytes.len() - rest.len() > LINES_BYTES;
         while let Some((digits, behind)) = rest.split_at_checked(4) {
+            if is_enough(&lines, rest) {
+                lines.push("... and more".to_owned());
+                return Self(lines);
+            }
             let digits = std::str::from_utf8(digits).ok().filter(|all| all.bytes().all(|b| b.is_ascii_hexdigit()));
             let length = digits.and_then(|all| usize::from_str_radix(all, 16).ok());
             rest = match length {
@@ -85,6 +91,10 @@ impl GitLines {
         Self(lines)
     }
 }
+
+/// Lines of git's protocol that are shown, and the bytes that they are in.
+const LINES: usize = 200;
+const LINES_BYTES: usize = 64 * 1024;
 
 /// What is shown of a body that is no text, bytes: its beginning, and its end.
 const HEAD: usize = 4096;

@@ -76,8 +76,8 @@ impl HttpError {
             }
             Self::Send(SendError::Lost(_)) | Self::Lost(_) => Answer::Lost,
             Self::Login(..) => Answer::Declined("needs a login, it says, and did nothing; ask the operator"),
-            // Where what was asked for is elsewhere; of others, it is what came of it that is (RFC 9110, 15.4).
-            Self::Redirect(301 | 302 | 307 | 308) => Answer::Declined(
+            // The same is to be asked elsewhere; of others, it may be what came of it that is there (RFC 9110, 15.4).
+            Self::Redirect(307 | 308) => Answer::Declined(
                 "answered with a redirect, which is not followed, and did nothing; ask the operator, who can configure the \
                  final URL",
             ),

@@ -227,6 +227,12 @@ impl AnswerBody {
         self.silence
     }
 
+    /// When its request is to be over.
+    #[must_use]
+    pub fn until(&self) -> Instant {
+        self.until
+    }
+
     /// Has its outcome recorded when it ends, and the body of its request has.
     #[must_use]
     pub fn handed_on(mut self, behind: Behind) -> Self {
@@ -404,7 +410,11 @@ impl AnswerBody {
 
     /// Ends it since its client reads nothing.
     pub fn is_not_read(&mut self) {
-        let why = format!("its client read nothing of it for {:?} (services.silence_time)", self.silence);
+        let why = if Instant::now() < self.until {
+            "its client read nothing of it for as long as services.silence_time and edge.write_time allow".to_owned()
+        } else {
+            BrokenAnswer::TooLong.to_string()
+        };
         self.close("unknown", Some(why));
     }
 }

@@ -18,24 +18,31 @@ pub struct Credential {
 impl Credential {
     /// The header of this name: `{credential}` in the value is the secret, and `{basic}` it with a user. White space at the
     /// ends of the secret is left out: at those of a header it means nothing (RFC 9110, 5.5), so that an origin says the
-    /// rest alone.
+    /// rest alone. A password in `{basic}` keeps it, but for the end of its line.
     ///
     /// # Errors
     /// [`BadService`], which holds nothing of the secret.
     pub fn new(name: &str, value: &str, user: Option<&str>, secret: &Secret) -> Result<Self, BadService> {
         let name: HeaderName = name.parse().map_err(|_| BadService::Header)?;
-        let bare = secret.expose().trim();
-        let basic = STANDARD.encode(format!("{}:{bare}", user.unwrap_or_default()));
+        let (bare, password) = (bare(secret.expose()), secret.expose().trim_end_matches(['\r', '\n']));
+        let basic = STANDARD.encode(format!("{}:{password}", user.unwrap_or_default()));
         let filled = Secret::new(value.replace("{credential}", bare).replace("{basic}", &basic));
         let mut header = HeaderValue::from_str(filled.expose()).map_err(|_| BadService::Credential)?;
         header.set_sensitive(true);
         let mut secrets = vec![Secret::new(bare), filled];
+        secrets.extend((password != bare && value.contains("{basic}")).then(|| Secret::new(password)));
         // What stands behind the scheme is a credential without it.
         let bare: Vec<Secret> =
             secrets.iter().filter_map(|one| Some(Secret::new(one.expose().split_once(' ')?.1.trim()))).collect();
         secrets.extend(bare);
         Ok(Self { header: (name, header), secrets })
     }
+}
+
+/// A secret without the white space at its ends that means nothing at those of a header.
+#[must_use]
+pub fn bare(secret: &str) -> &str {
+    secret.trim_matches([' ', '\t', '\r', '\n'])
 }
 
 /// Whether a header holds the credential, in its name too, where capitals are small letters. What is no text is looked at as
@@ -60,12 +67,16 @@ mod tests {
         assert_eq!(header("Bearer {credential}", None), ("Bearer s3cret-value".to_owned(), 3));
         assert_eq!(header("Basic {basic}", Some("me")), ("Basic bWU6czNjcmV0LXZhbHVl".to_owned(), 3));
         for padded in ["s3cret-value ", "\ts3cret-value", " s3cret-value\r\n"] {
-            for value in ["{credential}", "Bearer {credential}", "Basic {basic}"] {
+            for value in ["{credential}", "Bearer {credential}"] {
                 let made = |text| Credential::new("Authorization", value, Some("me"), &Secret::new(text)).unwrap();
                 let (padded, plain) = (made(padded), made("s3cret-value"));
                 assert_eq!((padded.header, padded.secrets), (plain.header, plain.secrets));
             }
         }
+        let basic = |text: &str| Credential::new("a", "Basic {basic}", Some("me"), &Secret::new(text)).unwrap();
+        let (spaced, ended) = (basic("s3cret value "), basic("s3cret value \r\n"));
+        assert_eq!(spaced.header.1.to_str().unwrap(), "Basic bWU6czNjcmV0IHZhbHVlIA==");
+        assert_eq!((spaced.header, spaced.secrets), (ended.header, ended.secrets));
         let padded = Credential::new("a", "{credential}", None, &Secret::new("Bearer  s3cret-value\t")).unwrap();
         assert!(padded.secrets.contains(&secret), "what stands behind the scheme");
         assert_eq!(Credential::new("a b", "x", None, &secret).err(), Some(BadService::Header));

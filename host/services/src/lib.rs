@@ -47,7 +47,7 @@ mod websocket;
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use answered::Behind;
-pub use credential::Credential;
+pub use credential::{Credential, bare};
 pub use environment::{TwiceSet, environment, set_twice};
 pub use footbridge_core::service::TUNNELS;
 pub use no_connection::NoConnection;

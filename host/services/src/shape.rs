@@ -80,9 +80,12 @@ impl ErrorShape {
     /// The media type and the body of an error.
     #[must_use]
     pub fn write(self, said: Said<'_>) -> (&'static str, String) {
+        let is_of_lines = matches!(self, Self::GitFetch | Self::GitPush);
+        let most = if is_of_lines { LINE_BYTES } else { said.message.len() };
+        let message = &said.message[..said.message.floor_char_boundary(most)];
         let message = match said.record {
-            Some(record) => format!("{} (record {record})", said.message),
-            None => said.message.to_owned(),
+            Some(record) => format!("{message} (record {record})"),
+            None => message.to_owned(),
         };
         match (self, self.json(said, &message)) {
             (_, Some(value)) => ("application/json", value.to_string()),
@@ -139,14 +142,13 @@ impl ErrorShape {
     }
 }
 
-/// A line of git's protocol: its length in four hexadecimal digits, and what it says, as far as one line may.
+/// A line of git's protocol: its length in four hexadecimal digits, and what it says.
 fn packet_line(text: &str) -> String {
-    let text = &text[..text.floor_char_boundary(PACKET_BYTES)];
     format!("{:04x}{text}", text.len() + 4)
 }
 
-/// The longest that is said in a line to a client that takes short ones, bytes.
-const PACKET_BYTES: usize = 990;
+/// The longest that is said in a line of git's protocol, bytes, but for the record: clients may take lines of 1000 bytes.
+const LINE_BYTES: usize = 900;
 
 fn anthropic(status: u16) -> &'static str {
     match status {

@@ -7,6 +7,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    io::ErrorKind,
     os::unix::{
         ffi::{OsStrExt, OsStringExt},
         fs::MetadataExt,
@@ -42,15 +43,20 @@ impl Mounted {
         path.is_absolute().then_some(Self { device, inode, path })
     }
 
-    fn is_there(&self) -> bool {
-        self.path.metadata().is_ok_and(|meta| (meta.dev(), meta.ino()) == (self.device, self.inode))
+    /// Whether it is there; none where this user may not look, and the command may not either.
+    fn is_there(&self) -> Option<bool> {
+        match self.path.metadata() {
+            Ok(meta) => Some((meta.dev(), meta.ino()) == (self.device, self.inode)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+            Err(_) => Some(false),
+        }
     }
 }
 
 /// Refuses what is not what it is to be. The first one cannot have been replaced.
 pub(crate) fn check(all: &[Mounted]) -> Result<(), Replaced> {
     let Some((first, others)) = all.split_first() else { return Ok(()) };
-    if !first.is_there() {
+    if first.is_there() != Some(true) {
         if !others.is_empty() {
             say(
                 &"this container does not show the numbers of the host's files, so whether one of its mounts was replaced \
@@ -59,7 +65,18 @@ pub(crate) fn check(all: &[Mounted]) -> Result<(), Replaced> {
         }
         return Ok(());
     }
-    others.iter().find(|one| !one.is_there()).map_or(Ok(()), |one| Err(Replaced(one.path.clone())))
+    for one in others {
+        match one.is_there() {
+            Some(true) => {}
+            Some(false) => return Err(Replaced(one.path.clone())),
+            None => say(&format_args!(
+                "{} is nothing that this user may look at, so whether it was replaced while the container was made is not \
+                 known",
+                one.path.display()
+            )),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@
 //! A client of HTTP/1.0 reads an answer to the end of its connection where that has no length. So that it takes none that broke
 //! off for whole, such a connection is reset, where it can be.
 //!
-//! An answer of a service may be unread for as long as its service may be silent: who reads slowly, or stops to ask somebody,
-//! loses nothing.
+//! An answer of a service may be unread for as long as its service may be silent, and read for as long as its request may
+//! take: who reads slowly, or stops to ask somebody, loses nothing.
 //!
 //! In any state a write that makes no progress for `write_time` ends the connection, and so does an answer that is not
 //! written whole within `answer_time`: a reader that takes a byte now and then holds it all the same. In a stream of
@@ -29,8 +29,8 @@ use std::{
     mem::MaybeUninit,
     pin::Pin,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -67,23 +67,36 @@ struct Shared {
     aborts: AtomicBool,
     /// How many answers have begun within streams; only whether it changes counts.
     answers: AtomicU32,
-    /// How long its answer may be unread, milliseconds; 0 where the limits of the connection say that.
-    unread_ms: AtomicU64,
+    /// How long its answer may be unread; none where the limits of the connection alone say that.
+    unread: Mutex<Option<Unread>>,
     /// Whether it ended since nothing of its answer was read for so long.
     is_unread: AtomicBool,
+}
+
+/// How long an answer may be unread.
+#[derive(Debug, Clone, Copy)]
+struct Unread {
+    /// Without anything that is read.
+    time: Duration,
+    /// In all.
+    until: Instant,
 }
 
 impl Phase {
     /// A head is complete; its handler works.
     pub(crate) fn busy(&self) {
-        self.0.unread_ms.store(0, Ordering::Relaxed);
+        self.set_unread(None);
         self.set(BUSY);
     }
 
-    /// The answer may be unread for so long, all of it or any part.
-    pub(crate) fn may_be_unread_for(&self, time: Duration) {
-        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.0.unread_ms.store(ms.max(1), Ordering::Relaxed);
+    /// Nothing of the answer may be read for so long, and all of it is to be read by then. The limits of the connection are
+    /// the least of both.
+    pub(crate) fn may_be_unread(&self, time: Duration, until: Instant) {
+        self.set_unread(Some(Unread { time, until }));
+    }
+
+    fn set_unread(&self, unread: Option<Unread>) {
+        *self.0.unread.lock().unwrap_or_else(PoisonError::into_inner) = unread;
     }
 
     /// Whether the connection ended since nothing was read for too long.
@@ -92,9 +105,8 @@ impl Phase {
     }
 
     /// How long an answer may be unread, where that is its own.
-    fn unread(&self) -> Option<Duration> {
-        let ms = self.0.unread_ms.load(Ordering::Relaxed);
-        (ms > 0).then(|| Duration::from_millis(ms))
+    fn unread(&self) -> Option<Unread> {
+        *self.0.unread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The handler is done; once its answer is written the connection is idle, if it has not become a tunnel.
@@ -200,9 +212,12 @@ impl<S: Abort> Timed<S> {
         if answer != self.answer {
             (self.answer, self.through) = (answer, None);
         }
-        let own = self.phase.unread();
-        let through = *self.through.get_or_insert(now + own.unwrap_or(self.answer_time));
-        let until = through.min(*self.stuck.get_or_insert(now) + own.unwrap_or(self.write_time));
+        let (through, write_time) = match self.phase.unread() {
+            Some(Unread { time, until }) => (until.max(now + self.answer_time), time.max(self.write_time)),
+            None => (now + self.answer_time, self.write_time),
+        };
+        let through = *self.through.get_or_insert(through);
+        let until = through.min(*self.stuck.get_or_insert(now) + write_time);
         let timer = self.writing.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if timer.deadline() != until {
             timer.as_mut().reset(until);

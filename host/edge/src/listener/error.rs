@@ -14,8 +14,8 @@ pub enum BindError {
     InUse(Endpoint),
     /// Nobody answers, but somebody has its lock.
     #[error(
-        "{0} is not free: nobody answers there, but another process has the lock beside it (.lock): one that is about to \
-         listen, or a guest that sees this folder; end it (fuser names it), or choose another address"
+        "{0} is not free: nobody answers there, but another process has its lock (.lock, beside it or above its folder): one \
+         that is about to listen, or a guest that sees that file; end it (fuser names it), or choose another address"
     )]
     Locked(Endpoint),
     /// There is something else at that path.

@@ -120,7 +120,7 @@ pub(super) fn bind_at(
     let name = at.file_name().ok_or_else(|| io(io::ErrorKind::InvalidInput.into()))?;
     let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
     let there = || what_is_there(&folder, name).map_err(|errno| io(errno.into()));
-    let lock = match lock(&folder, name, place) {
+    let lock = match lock(&folder, at, place) {
         Ok(lock) => lock,
         Err(NotLocked::Io(error)) => return Err(io(error)),
         Err(NotLocked::Held(_)) => {
@@ -174,12 +174,16 @@ fn open_folder(endpoint: &Endpoint, path: &Path, access: &Access) -> Result<Owne
     Err(BindError::UnsafeFolder { path: path.to_owned(), why })
 }
 
-fn lock(folder: &OwnedFd, name: &OsStr, place: LockPlace) -> Result<LockFile, NotLocked> {
-    let mut lock = OsString::from(match place {
-        LockPlace::Beside => "",
-        LockPlace::Above => "../",
-    });
-    lock.push(name);
+fn lock(folder: &OwnedFd, path: &Path, place: LockPlace) -> Result<LockFile, NotLocked> {
+    let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_owned();
+    let mut lock = OsString::new();
+    if place == LockPlace::Above {
+        // Beside those of sockets in other folders there.
+        lock.push("../");
+        lock.push(name(path.parent()));
+        lock.push(".");
+    }
+    lock.push(name(Some(path)));
     lock.push(".lock");
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let file = openat(folder, &*lock, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;

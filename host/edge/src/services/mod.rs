@@ -263,7 +263,7 @@ impl Passing {
     /// Its client has as long to read it as its service has to write it.
     fn begin(body: AnswerBody, shape: ErrorShape, phase: Phase, behind: Behind) -> Self {
         let record = body.record().unwrap_or_default().to_owned();
-        phase.may_be_unread_for(body.silence());
+        phase.may_be_unread(body.silence(), body.until());
         Self { body: body.handed_on(behind), shape, record, phase }
     }
 }

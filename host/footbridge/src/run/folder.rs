@@ -2,7 +2,7 @@
 //!
 //! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
 //! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, `run-XXXX/writes`, the folders that the command
-//! can write, `run-XXXX/footbridge.sock.lock`, held as long as the socket is bound, and `run-XXXX/s/`, which the sandbox sees.
+//! can write, `run-XXXX/s.footbridge.sock.lock`, held as long as the socket is bound, and `run-XXXX/s/`, which the sandbox sees.
 //! `run-XXXX` is closed to others (0700), and `s` can be entered by all (0711): a container whose users are remapped
 //! sees `s` alone, and as a stranger.
 //! Folders of runs that were killed are removed by the next one: their lock is free.

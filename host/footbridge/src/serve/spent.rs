@@ -39,7 +39,9 @@ pub(super) async fn keep(
 /// Sessions that have spent more than is kept.
 fn news(all: &AllKept, open: &[Arc<Session>]) -> Vec<StoredSession> {
     let new = |session: &Arc<Session>| {
-        let (kept, spent) = (all.get(session.name())?, session.all_spent());
+        // Another one of its name has spent nothing of this.
+        let kept = all.get(session.name()).filter(|kept| kept.is(session.over()))?;
+        let spent = session.all_spent();
         (kept.stored.spent != spent).then(|| StoredSession { spent, ..kept.stored.clone() })
     };
     open.iter().filter_map(new).collect()

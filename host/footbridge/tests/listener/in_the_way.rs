@@ -140,7 +140,7 @@ async fn whoever_sees_the_folder_can_hold_the_lock_beside_a_socket_but_not_one_i
     let held = nix::fcntl::Flock::lock(theirs, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
     let error = bind(&path).unwrap_err();
     assert!(matches!(error, BindError::Locked(_)), "{error}");
-    assert!(error.to_string().contains("a guest that sees this folder"), "{error}");
+    assert!(error.to_string().contains("a guest that sees that file"), "{error}");
     fs::remove_file(shown.join("socket.lock")).unwrap();
     let own = Listeners::default().with_own_folder(folder.path().to_owned());
     let listener = own.bind(&Listen::at(unix(&path))).unwrap();
@@ -148,9 +148,12 @@ async fn whoever_sees_the_folder_can_hold_the_lock_beside_a_socket_but_not_one_i
     assert_eq!(seen, ["socket"]);
     assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::InUse(_))));
     drop(listener);
-    let lock = fs::File::open(folder.path().join("socket.lock")).unwrap();
+    let lock = fs::File::open(folder.path().join("s.socket.lock")).unwrap();
     let held_above = nix::fcntl::Flock::lock(lock, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
     assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::Locked(_))), "it is the lock");
+    fs::create_dir(folder.path().join("other")).unwrap();
+    let other = own.bind(&Listen::at(unix(&folder.path().join("other/socket"))));
+    assert!(other.is_ok(), "one of the same name in another folder has a lock of its own");
     drop((held, held_above));
 }
 

@@ -79,7 +79,7 @@ mod tests {
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         };
         let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();
-        cleanup.run_command_within(Duration::from_secs(1), &signals);
+        cleanup.run_command_within(Duration::from_secs(5), &signals);
         let pid = std::fs::read_to_string(&file).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         // It is whoever reaps orphans that takes it away.

@@ -108,13 +108,15 @@ impl Usage {
             "intent" if ["http", "tunnel"].contains(&record.text("kind").as_str()) => {
                 self.open.insert(record.text("id"), keys(by, record, origin));
             }
-            "outcome" => {
-                self.open.remove(&record.text("id"));
-                if record.fields.contains_key("sent") {
-                    self.add(keys(by, record, origin), record);
-                }
-            }
+            "outcome" if record.fields.contains_key("sent") => self.add(keys(by, record, origin), record),
             _ => {}
+        }
+    }
+
+    /// Takes an outcome, whenever it was, as the end of what began in the period.
+    fn end(&mut self, record: &ReadRecord) {
+        if record.text("type") == "outcome" {
+            self.open.remove(&record.text("id"));
         }
     }
 
@@ -142,6 +144,9 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut usage = Usage::default();
     let left_out = each_record(&chains, |origin, record| {
+        if args.which.is_asked_for(&origin.session, &origin.server) {
+            usage.end(record);
+        }
         if args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
             usage.take(&args.by, record, origin);
         }
@@ -220,6 +225,7 @@ mod tests {
             ("other", r#"{"type":"outcome","id":"c","outcome":"not_sent"}"#),
         ] {
             let origin = Origin { fields: Map::new(), session: session.into(), server: "svc".into() };
+            usage.end(&record(line));
             usage.take(&by, &record(line), &origin);
         }
         usage.close();

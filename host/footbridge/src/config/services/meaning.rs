@@ -16,7 +16,7 @@ use footbridge_core::{
 };
 use footbridge_services::{
     BadService, Credential, ErrorShape, NoCredential, Preset, ServiceOrigin, ServiceProxy, ServiceSpec, TUNNELS,
-    authorities,
+    authorities, bare,
 };
 use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -311,11 +311,11 @@ impl Meaning<'_> {
     /// What a credential is without white space at its ends, where that is nothing at all. That there was some is noted.
     fn without_white_space(&mut self, secret: &Secret) -> Option<FoundCredential> {
         let whole = secret.expose();
-        match whole.trim() {
+        match bare(whole) {
             bare if bare.len() == whole.len() => None,
             "" => Some(self.lacks("credential", NoCredential::NotRead("it is white space alone".to_owned()))),
             _ => {
-                let what = "it begins or ends with white space, which means nothing in a header, and is left out";
+                let what = "it begins or ends with white space, which means nothing in a header, and is left out there (not in {basic})";
                 self.note("credential", what.to_owned());
                 None
             }

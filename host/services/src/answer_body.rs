@@ -524,17 +524,16 @@ impl Passing {
         })
     }
 
-    fn record(&mut self) -> ExchangeRecord {
+    /// What passed of the answer.
+    fn record(&self) -> ExchangeRecord {
         let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
-            sent: self.upload.bytes(),
             received: self.received,
-            sent_digest: self.upload.digest(),
             received_digest: received.filter(|_| self.received > 0),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
-            usage: None,
+            ..ExchangeRecord::default()
         }
     }
 }

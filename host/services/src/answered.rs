@@ -64,7 +64,7 @@ pub(crate) struct Answered {
     /// What became of the answer.
     pub(crate) outcome: &'static str,
     pub(crate) detail: Option<String>,
-    /// What passed, but for the model's use.
+    /// What passed of the answer.
     pub(crate) passed: ExchangeRecord,
     pub(crate) model_use: Option<ModelUse>,
     pub(crate) upload: Arc<Tally>,

@@ -313,11 +313,6 @@ impl GuestFiles {
         homes(self.home.as_deref())
     }
 
-    /// What the relay of a container is to find, as `DEVICE:INODE:PATH`.
-    pub(super) fn mounted(&self) -> &[std::ffi::OsString] {
-        &self.container.mounted
-    }
-
     /// What a container's engine is told, and its relay is to find.
     pub(super) fn container(&self) -> &ContainerFiles {
         &self.container

@@ -193,7 +193,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
         let (env, command, nesting) = (&run.env, &run.command, run.nesting);
         let (services, start) = (&services[..], &files.start);
-        let (choice, folder, token, mounted) = (&choice, &folder, &token, files.mounted());
+        let (choice, folder, token, mounted) = (&choice, &folder, &token, &files.container().mounted[..]);
         let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start, mounted };
         folder.note_writes(files.writes())?;
         let prepared = plan.prepare(&endpoint, &guest, &shown)?;

@@ -15,17 +15,17 @@ use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{cause::BudgetOf, service::OpenExchange, session::Spending};
 use footbridge_core::{
-    digest::{Digest, digest_text},
+    digest::digest_text,
     redact::{Redactor, StreamRedactor},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, response::Parts};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper_util::client::legacy::connect::CaptureConnection;
-use ring::digest::{Context as Sha, SHA256};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     answered::{Answered, Behind, ModelUse},
+    body_digest::BodyDigest,
     client::gives_no_more,
     connection_task::ReadAhead,
     credential::has_credential,
@@ -87,7 +87,7 @@ struct Passing {
     status: StatusCode,
     upload: Arc<Tally>,
     received: u64,
-    sha: Sha,
+    digest: BodyDigest,
     redactor: Redactor,
     /// None where the body is no text, or encoded.
     text: Option<StreamRedactor>,
@@ -171,12 +171,12 @@ impl AnswerBody {
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
         let usage = usage.filter(|_| is_text).map(|of| Box::new(UsageReader::new(of, is_as_it_is)));
         let events = (is_plain && is_events(headers)).then(EventEnds::default);
-        let (sha, tokens, ending) = (Sha::new(&SHA256), 0, None);
+        let (digest, tokens, ending) = (BodyDigest::default(), 0, None);
         let passing = Passing {
             status: *status,
             upload,
             received: 0,
-            sha,
+            digest,
             redactor,
             text,
             usage,
@@ -470,12 +470,12 @@ impl Passing {
         match (last, self.ending) {
             (Last::Until(at), Some(of)) => {
                 data.truncate(at);
-                self.sha.update(&data);
+                self.digest.push(&data);
                 Passed::Last(data, of)
             }
             (Last::Never, Some(of)) => Passed::Over(of),
             _ => {
-                self.sha.update(&data);
+                self.digest.push(&data);
                 Passed::On(data)
             }
         }
@@ -499,7 +499,7 @@ impl Passing {
     fn rest(&mut self) -> Bytes {
         let rest = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default();
         if !rest.is_empty() {
-            self.sha.update(&rest);
+            self.digest.push(&rest);
         }
         rest.into()
     }
@@ -525,12 +525,12 @@ impl Passing {
     }
 
     /// What passed of the answer.
-    fn record(&self) -> ExchangeRecord {
-        let received = Digest::from_bytes(self.sha.clone().finish().as_ref()).map(digest_text);
+    fn record(&mut self) -> ExchangeRecord {
+        let received = self.digest.so_far().map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
             received: self.received,
-            received_digest: received.filter(|_| self.received > 0),
+            received_digest: received,
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
             ..ExchangeRecord::default()

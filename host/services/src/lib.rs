@@ -20,6 +20,7 @@
 mod answer;
 mod answer_body;
 mod answered;
+mod body_digest;
 mod carried;
 mod client;
 mod connect;

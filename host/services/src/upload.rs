@@ -31,11 +31,12 @@ use footbridge_core::{
 };
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use ring::digest::{Context as Sha, SHA256};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until, timeout},
 };
+
+use crate::body_digest::BodyDigest;
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
@@ -252,7 +253,7 @@ pub(crate) struct Tally {
     bytes: AtomicU64,
     spent: OnceLock<BudgetOf>,
     /// Of what passed, once something did: most requests have no body.
-    sha: Mutex<Option<Box<Sha>>>,
+    digest: Mutex<Option<Box<BodyDigest>>>,
     since: Mutex<Instant>,
     /// Told when nothing more of it will pass.
     over: Notify,
@@ -260,15 +261,13 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn of(upload: Upload, most: usize) -> Self {
-        let (sha, since, over) = (Mutex::default(), Mutex::new(Instant::now()), Notify::new());
+        let (digest, since, over) = (Mutex::default(), Mutex::new(Instant::now()), Notify::new());
         let (bytes, spent) = (AtomicU64::default(), OnceLock::new());
-        Self { upload, most, bytes, spent, sha, since, over }
+        Self { upload, most, bytes, spent, digest, since, over }
     }
 
     fn passed(&self, data: &[u8]) {
-        let mut sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner);
-        sha.get_or_insert_with(|| Box::new(Sha::new(&SHA256))).update(data);
-        drop(sha);
+        self.digest.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().push(data);
         self.moves();
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
@@ -340,11 +339,8 @@ impl Tally {
 
     /// The digest of what passed; none where nothing did.
     pub(crate) fn digest(&self) -> Option<String> {
-        if self.bytes() == 0 {
-            return None;
-        }
-        let sha = self.sha.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Digest::from_bytes(sha.finish().as_ref()).map(digest_text)
+        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        digest.as_mut()?.so_far().map(digest_text)
     }
 
     /// What of the body went, for the record of a request that has no answer; none where nothing did.

@@ -1,0 +1,190 @@
+//! The digest of a body as it passes. That of a long one is made by another thread, a piece at a time, since it takes as
+//! long as half of what else is done to the body.
+//!
+//! Failure paths: where no thread has time, whoever brings the next piece digests what waits, and so does whoever asks
+//! for the digest. So nothing waits for a thread that never comes, and what waits is bounded.
+
+use std::{
+    mem::replace,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use footbridge_core::digest::Digest;
+use ring::digest::{Context as Sha, SHA256};
+use tokio::task::spawn_blocking;
+
+/// From this many bytes on a body is a long one.
+const LONG: u64 = 1024 * 1024;
+/// What is handed over at once, bytes: so much that waking a thread for it costs next to nothing.
+const PIECE: usize = 128 * 1024;
+
+/// The digest of a body as it passes.
+#[derive(Default)]
+pub(crate) struct BodyDigest {
+    passed: u64,
+    /// Of what passed before it was a long one.
+    sha: Option<Sha>,
+    long: Option<LongDigest>,
+}
+
+/// That of a long one, which takes up to three pieces of memory.
+struct LongDigest {
+    piece: Vec<u8>,
+    beside: Arc<Beside>,
+}
+
+/// What another thread may go on with.
+struct Beside {
+    /// Of all before what waits. Locked before `waiting`, where both are.
+    sha: Mutex<Sha>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    piece: Option<Vec<u8>>,
+    /// One that was digested, for the next to be put into.
+    spare: Option<Vec<u8>>,
+}
+
+impl BodyDigest {
+    /// Takes what comes next of the body. In a runtime.
+    pub(crate) fn push(&mut self, data: &[u8]) {
+        self.passed += data.len() as u64;
+        if self.passed < LONG {
+            return self.sha.get_or_insert_with(new_sha).update(data);
+        }
+        let sha = &mut self.sha;
+        self.long.get_or_insert_with(|| LongDigest::new(sha.take().unwrap_or_else(new_sha))).push(data);
+    }
+
+    /// The digest of all that passed so far; none where nothing did.
+    pub(crate) fn so_far(&mut self) -> Option<Digest> {
+        let sha = match &mut self.long {
+            Some(long) => long.so_far(),
+            None => self.sha.clone()?,
+        };
+        Digest::from_bytes(sha.finish().as_ref())
+    }
+}
+
+fn new_sha() -> Sha {
+    Sha::new(&SHA256)
+}
+
+impl LongDigest {
+    fn new(sha: Sha) -> Self {
+        let beside = Arc::new(Beside { sha: Mutex::new(sha), waiting: Mutex::default() });
+        Self { piece: Vec::with_capacity(PIECE), beside }
+    }
+
+    fn push(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let now;
+            (now, data) = data.split_at(data.len().min(PIECE - self.piece.len()));
+            self.piece.extend_from_slice(now);
+            if self.piece.len() == PIECE {
+                self.hand_over();
+            }
+        }
+    }
+
+    fn hand_over(&mut self) {
+        let mut waiting = self.beside.waiting();
+        if waiting.piece.is_some() {
+            drop(waiting);
+            self.beside.catch_up();
+            waiting = self.beside.waiting();
+        }
+        let next = waiting.spare.take().unwrap_or_else(|| Vec::with_capacity(PIECE));
+        waiting.piece = Some(replace(&mut self.piece, next));
+        drop(waiting);
+        let beside = Arc::clone(&self.beside);
+        // Whether it comes to it or not: whoever needs it done does it then.
+        drop(spawn_blocking(move || beside.catch_up()));
+    }
+
+    fn so_far(&mut self) -> Sha {
+        self.beside.catch_up();
+        let mut sha = self.beside.sha();
+        sha.update(&self.piece);
+        self.piece.clear();
+        sha.clone()
+    }
+}
+
+impl Beside {
+    fn sha(&self) -> MutexGuard<'_, Sha> {
+        self.sha.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Digests what waits. Whoever comes while another does waits for that one, a twentieth of a millisecond.
+    fn catch_up(&self) {
+        let mut sha = self.sha();
+        let Some(mut piece) = self.waiting().piece.take() else { return };
+        sha.update(&piece);
+        piece.clear();
+        self.waiting().spare = Some(piece);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    /// Its digest, and that of its first part, when it passes in pieces of these lengths, over and over.
+    fn check(body: &[u8], lengths: &[usize]) {
+        let (mut digest, mut left) = (BodyDigest::default(), body);
+        for length in lengths.iter().cycle() {
+            let passed = body.len() - left.len();
+            if passed % 7 == 1 || left.is_empty() {
+                let expected = (passed > 0).then(|| Digest::of(&body[..passed]));
+                assert_eq!(digest.so_far(), expected, "{passed} of {} bytes by {lengths:?}", body.len());
+            }
+            if left.is_empty() {
+                return;
+            }
+            let now;
+            (now, left) = left.split_at(left.len().min(*length));
+            digest.push(now);
+        }
+    }
+
+    fn bodies() -> impl Iterator<Item = Vec<u8>> {
+        let long = usize::try_from(LONG).unwrap();
+        [0, 1, 100, long - 1, long, long + 1, long + PIECE, long + 7 * PIECE + 11]
+            .into_iter()
+            .map(|length| (0..length).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect())
+    }
+
+    #[tokio::test]
+    async fn it_is_sha_256_however_long_the_body_is_and_however_it_comes() {
+        for body in bodies() {
+            for lengths in [&[16 * 1024][..], &[1, 40_000, 3, 90_001], &[PIECE, 2 * PIECE + 1], &[usize::MAX]] {
+                check(&body, lengths);
+            }
+        }
+    }
+
+    #[test]
+    fn it_needs_no_thread_that_has_time() {
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
+        let (busy, until) = mpsc::channel::<()>();
+        let other = runtime.spawn_blocking(move || until.recv());
+        runtime.block_on(async {
+            for body in bodies() {
+                check(&body, &[16 * 1024, 5]);
+            }
+        });
+        assert!(!other.is_finished());
+        drop(busy);
+    }
+}

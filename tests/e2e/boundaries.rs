@@ -185,11 +185,12 @@ fn services_pass_into_bubblewrap() {
 fn services_pass_into_a_container() {
     let test = "services_pass_into_a_container";
     let Some(origin) = Origin::start(test, DOWN) else { return };
-    let Some(engine) = Engine::podman(test) else { return };
-    let host = origin.behind(with_services(engine.host(engine.with_program("curl"))));
-    let said = ends(host.starts(&["sh", "-c", &origin.script()]));
-    origin.is_whole(&said, &host);
-    engine.leaves_nothing_behind();
+    for engine in Engine::each(test) {
+        let host = origin.behind(with_services(engine.host(engine.with_program("curl"))));
+        let said = ends(host.starts(&["sh", "-c", &origin.script()]));
+        origin.is_whole(&said, &host);
+        engine.leaves_nothing_behind();
+    }
 }
 
 #[test]

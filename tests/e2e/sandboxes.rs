@@ -52,8 +52,9 @@ fn needs(name: &str, folder: &Path) -> Option<Option<Engine>> {
         "none" | "net" => true,
         "unshare" => works(name, &["unshare", "-Urn", "ip", "link", "set", "lo", "up"]),
         "bwrap" => works(name, &["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-all", "true"]),
-        "podman" => {
-            let engine = Engine::podman(&format!("recipe {name}"))?;
+        engine @ ("podman" | "docker") => {
+            let of = if engine == "docker" { Engine::docker } else { Engine::podman };
+            let engine = of(&format!("recipe {name}"))?;
             engine.shim(folder);
             return Some(Some(engine));
         }
@@ -86,7 +87,7 @@ fn recipes_with_run_do_what_they_say() {
     let all = of_the_documentation();
     let mine: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("run-")).collect();
     let names: Vec<&str> = mine.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["run-bwrap", "run-net", "run-none", "run-podman"]);
+    assert_eq!(names, ["run-bwrap", "run-docker", "run-net", "run-none", "run-podman"]);
     for (name, text) in mine {
         let folder = tempfile::tempdir().unwrap();
         let Some(engine) = needs(name, folder.path()) else { continue };
@@ -103,7 +104,7 @@ fn recipes_with_a_session_do_what_they_say() {
     let before = &all["before=serve"];
     let mine: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("serve-")).collect();
     let names: Vec<&str> = mine.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["serve-bwrap", "serve-nspawn", "serve-podman", "serve-unshare"]);
+    assert_eq!(names, ["serve-bwrap", "serve-docker", "serve-nspawn", "serve-podman", "serve-unshare"]);
     for (name, text) in mine {
         let folder = tempfile::tempdir().unwrap();
         let Some(engine) = needs(name, folder.path()) else { continue };

@@ -4,14 +4,14 @@
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
     time::Instant,
 };
 
 use tempfile::TempDir;
 
-use crate::{Host, PATIENCE, Servers, processes, programs, skipped};
+use crate::{Host, PATIENCE, Servers, docker_daemon::DockerDaemon, processes, programs, skipped};
 
 /// Programs of the image [`Engine::TOOLS`], all of them busybox.
 const APPLETS: [&str; 18] = [
@@ -39,8 +39,12 @@ const APPLETS: [&str; 18] = [
 #[derive(Debug)]
 pub struct Engine {
     name: &'static str,
+    program: PathBuf,
     global: Vec<String>,
     run: Vec<String>,
+    daemon: Option<DockerDaemon>,
+    /// Mounts in its store that are no container's.
+    mounts: Vec<String>,
     store: TempDir,
 }
 
@@ -51,20 +55,21 @@ impl Engine {
     /// An image with busybox in it and nothing else.
     pub const TOOLS: &'static str = "footbridge-test-tools";
 
+    /// Both, as far as they are here; of each that is not, the reason why the test was skipped.
+    pub fn each(test: &str) -> impl Iterator<Item = Self> {
+        [Self::podman, Self::docker].into_iter().filter_map(move |engine| engine(test))
+    }
+
     /// Podman, or nothing and the reason why the test was skipped.
     #[must_use]
     pub fn podman(test: &str) -> Option<Self> {
-        if !nix::unistd::geteuid().is_root() {
-            // Without root it needs ranges of users that a test cannot take for itself.
-            skipped(test, "Podman in a store of its own needs root");
-            return None;
-        }
-        let store = tempfile::Builder::new().prefix("fb-store-").tempdir().unwrap();
+        let store = own_store(test, "Podman")?;
         let folder = |name: &str| store.path().join(name).display().to_string();
         let (root, runroot, tmpdir) = (folder("root"), folder("runroot"), folder("tmp"));
         let global = ["--root", &root, "--runroot", &runroot, "--tmpdir", &tmpdir, "--storage-driver", "vfs"];
         let global = global.map(String::from).into();
-        let mut engine = Self { name: "podman", global, run: Vec::new(), store };
+        let (name, program, run, daemon, mounts) = ("podman", "podman".into(), Vec::new(), None, Vec::new());
+        let mut engine = Self { name, program, global, run, daemon, mounts, store };
         engine.prepare(test).then_some(())?;
         let plain = engine.tries();
         if plain.status.success() {
@@ -83,14 +88,21 @@ impl Engine {
     /// Docker, or nothing and the reason why the test was skipped.
     #[must_use]
     pub fn docker(test: &str) -> Option<Self> {
-        let store = tempfile::tempdir().unwrap();
-        let engine = Self { name: "docker", global: Vec::new(), run: Vec::new(), store };
-        match Command::new("docker").arg("version").output() {
-            Err(error) => skipped(test, &format!("docker: {error}")),
-            Ok(answer) if !answer.status.success() => skipped(test, &format!("no Docker: {}", last_line(&answer))),
-            Ok(_) => return engine.prepare(test).then_some(engine),
-        }
-        None
+        let Some(unpacked) = std::env::var_os("FOOTBRIDGE_DOCKER").filter(|folder| Path::new(folder).is_dir()) else {
+            skipped(test, "no Docker: scripts/containers fetches it, and scripts/test --fast leaves it out");
+            return None;
+        };
+        let store = own_store(test, "Docker")?;
+        let daemon = match DockerDaemon::start(Path::new(&unpacked), store.path()) {
+            Ok(daemon) => daemon,
+            Err(why) => {
+                skipped(test, &why);
+                return None;
+            }
+        };
+        let (program, global, mounts) = (daemon.program(), daemon.arguments(), mounts_below(store.path()));
+        let engine = Self { name: "docker", program, global, run: Vec::new(), daemon: Some(daemon), mounts, store };
+        engine.prepare(test).then_some(engine)
     }
 
     /// Makes the images.
@@ -198,7 +210,7 @@ impl Engine {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(self.name);
+        let mut command = Command::new(&self.program);
         command.args(&self.global).args(words);
         command
     }
@@ -215,10 +227,29 @@ impl Engine {
     #[must_use]
     pub fn host(&self, image: &str) -> Host {
         let mut host = Host::with(&Servers::demo()).sandbox(self.name).option("--image").option(image);
+        host = host.env("PATH", self.search_path());
         for word in self.global.iter().chain([&"run".to_owned()]).chain(&self.run) {
             host = host.option(format!("--engine-arg={word}"));
         }
         host
+    }
+
+    /// The variable by which its client is found.
+    #[must_use]
+    pub fn search_path(&self) -> String {
+        self.daemon.as_ref().map_or_else(|| std::env::var("PATH").unwrap(), DockerDaemon::path)
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the arguments of the process hold that starts a container.
+    #[must_use]
+    pub fn starter(&self) -> &'static str {
+        if self.daemon.is_some() { "containerd-shim" } else { "conmon " }
     }
 
     /// An image of Debian with its own programs, or nothing and the reason why the test was skipped.
@@ -230,14 +261,14 @@ impl Engine {
             return None;
         };
         let archive = archive.into_string().unwrap();
-        let _image_id = self.says(&["import", "--quiet", &archive, "footbridge-test-debian"]);
+        let _image_id = self.says(&["import", &archive, "footbridge-test-debian"]);
         Some("footbridge-test-debian")
     }
 
     /// Writes a program of its name into a folder, which finds its own store, and what this machine needs, by itself.
     pub fn shim(&self, folder: &Path) {
         let (global, run) = (self.global.join(" "), self.run.join(" "));
-        let program = programs::find(self.name).unwrap();
+        let program = programs::find(&self.program.display().to_string()).unwrap();
         let program = program.display();
         let text = format!(
             "#!/bin/sh\nif [ \"$1\" = run ]; then shift; exec {program} {global} run {run} \"$@\"; fi\n\
@@ -263,12 +294,17 @@ impl Engine {
     #[track_caller]
     pub fn leaves_nothing_behind(&self) {
         let deadline = Instant::now() + PATIENCE;
-        let mounts = || fs::read_to_string("/proc/self/mounts").unwrap();
-        let store = self.path().display().to_string();
-        while !self.names().is_empty() || mounts().contains(&store) {
-            assert!(Instant::now() < deadline, "left behind: {} {}", self.names(), mounts());
+        let mounts = || mounts_below(self.path()).into_iter().filter(|mount| !self.mounts.contains(mount));
+        while !self.names().is_empty() || mounts().next().is_some() {
+            assert!(Instant::now() < deadline, "left behind: {} {:?}", self.names(), mounts().collect::<Vec<_>>());
         }
-        let left = processes::left_of(self.path());
+        let is_left = |process: &processes::Process| process.arguments.contains(self.starter());
+        let left = match &self.daemon {
+            None => processes::left_of(self.path()),
+            // The daemon stays.
+            Some(_) => processes::naming(self.path()).into_iter().filter(is_left).collect(),
+        };
+        let left: Vec<_> = left.into_iter().filter(|process| !process.ends_by(deadline)).collect();
         assert!(left.is_empty(), "left behind: {left:?}");
     }
 
@@ -281,12 +317,30 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if self.name == "podman" {
-            // Also where a test failed; a test that did not has left nothing.
-            let _nothing_to_remove = self.command(&["rm", "--all", "--force", "--time", "0"]).output();
-            processes::end_all(self.store.path());
-        }
+        // Also where a test failed; a test that did not has left nothing.
+        let _nothing_to_remove = match &self.daemon {
+            None => self.command(&["rm", "--all", "--force", "--time", "0"]).output(),
+            Some(_) => self.command(&["container", "rm", "--force"]).args(self.names().lines()).output(),
+        };
+        drop(self.daemon.take());
+        processes::end_all(self.store.path());
     }
+}
+
+/// Where an engine keeps all that it has, or nothing and the reason why the test was skipped.
+fn own_store(test: &str, engine: &str) -> Option<TempDir> {
+    if nix::unistd::geteuid().is_root() {
+        return Some(tempfile::Builder::new().prefix("fb-store-").tempdir().unwrap());
+    }
+    // Without root it needs ranges of users that a test cannot take for itself.
+    skipped(test, &format!("{engine} in a store of its own needs root"));
+    None
+}
+
+/// The mounts below a folder, as the kernel lists them.
+fn mounts_below(folder: &Path) -> Vec<String> {
+    let (all, folder) = (fs::read_to_string("/proc/self/mounts").unwrap(), folder.display().to_string());
+    all.lines().filter(|line| line.contains(&folder)).map(str::to_owned).collect()
 }
 
 fn last_line(output: &Output) -> String {

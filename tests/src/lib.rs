@@ -16,6 +16,7 @@
 mod authority;
 mod caller;
 mod daemon;
+mod docker_daemon;
 mod engine;
 pub mod figures;
 mod guest;

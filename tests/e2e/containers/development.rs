@@ -1,4 +1,4 @@
-//! `docs/devcontainer.md`, with the devcontainer tool and Podman: its recipe from its own text, with the file that it has
+//! `docs/devcontainer.md`, with the devcontainer tool, Podman and Docker: its recipe from its own text, with the file that it has
 //! people copy; that nothing inside changes that file; and what it says of each end.
 
 use std::{
@@ -27,10 +27,9 @@ struct Project {
 }
 
 impl Project {
-    /// Nothing where something is missing, which the test says.
-    fn of(test: &str) -> Option<Self> {
+    /// With this engine. Nothing where something is missing, which the test says.
+    fn of(test: &str, engine: Engine) -> Option<Self> {
         let (tool, node) = (Real::server(test, "devcontainer")?, Real::server(test, "node")?);
-        let engine = Engine::podman(test)?;
         let bin = engine.path().join("bin");
         fs::create_dir(&bin).unwrap();
         engine.shim(&bin);
@@ -41,7 +40,7 @@ impl Project {
             .env("FOOTBRIDGE_PROGRAMS", programs::folder());
         let file = file(&host);
         fs::create_dir(file.parent().unwrap()).unwrap();
-        fs::write(&file, text(engine.development())).unwrap();
+        fs::write(&file, text(&engine)).unwrap();
         for path in file.ancestors().take(3) {
             chown(path, Some(USER.1), Some(USER.1)).unwrap();
         }
@@ -57,8 +56,13 @@ impl Project {
     /// What a script of the shell does inside.
     #[track_caller]
     fn inside(&self, script: &str) -> Ran {
-        let exec = "exec devcontainer exec --docker-path podman --workspace-folder . sh -c \"$0\"";
-        Running::start(self.daemon.host.shell_of(exec).arg(script)).ends()
+        let exec = self.with_engine("exec devcontainer exec --docker-path podman --workspace-folder . sh -c \"$0\"");
+        Running::start(self.daemon.host.shell_of(&exec).arg(script)).ends()
+    }
+
+    /// What the page says of Podman, of this engine.
+    fn with_engine(&self, text: &str) -> String {
+        text.replace("podman", self.engine.name())
     }
 
     #[track_caller]
@@ -80,12 +84,14 @@ fn file(host: &Host) -> PathBuf {
 }
 
 /// The file of the documentation, with an image that is here, and what the page adds where all of it is root's.
-fn text(image: &str) -> String {
+fn text(engine: &Engine) -> String {
     let text = fs::read_to_string(programs::repository().join("docs/devcontainer.json")).unwrap();
     let mut file: Value = serde_json::from_str(&text).unwrap();
-    file["image"] = json!(image);
+    file["image"] = json!(engine.development());
     file["remoteUser"] = json!(USER.0);
-    file["runArgs"].as_array_mut().unwrap().push(json!("--userns="));
+    if engine.name() == "podman" {
+        file["runArgs"].as_array_mut().unwrap().push(json!("--userns="));
+    }
     file.to_string()
 }
 
@@ -140,13 +146,18 @@ fn is_swept(host: &Host) {
 
 #[test]
 fn a_development_container_does_what_its_page_says() {
-    let Some(mut project) = Project::of("a_development_container_does_what_its_page_says") else { return };
+    let test = "a_development_container_does_what_its_page_says";
     let [(name, recipe)] = &recipes::of_page("docs/devcontainer.md")[..] else { panic!("one recipe") };
     assert_eq!((name.as_str(), recipe.matches("session create dev").count()), ("devcontainer", 1));
+    Engine::each(test).filter_map(|engine| Project::of(test, engine)).for_each(|project| follow(project, recipe));
+}
+
+fn follow(mut project: Project, recipe: &str) {
     let create = "session create dev --socket-mode 0666";
+    let recipe = project.with_engine(&recipe.replace("session create dev", create));
     // At a terminal, as people do: what the start leaves running inside must outlive it.
     let mut person = Person::new();
-    let mut shell = person.starts(&project.daemon.host.shell_of(&recipe.replace("session create dev", create)));
+    let mut shell = person.starts(&project.daemon.host.shell_of(&recipe));
     person.sees("get_weather");
     assert!(shell.status().success());
     drop(person);
@@ -162,12 +173,14 @@ fn a_development_container_does_what_its_page_says() {
     is_swept(&project.daemon.host);
     let ran = project.inside(CALL);
     assert!(ran.status != 0 && format!("{ran:?}").contains("so its session ended"), "{ran:?}");
-    let _name = project.engine.says(&["restart", "--time", "0", &project.engine.says(&["ps", "--quiet"])]);
+    let container = project.engine.says(&["ps", "--quiet"]);
+    let _name = project.engine.says(&["restart", "--time", "0", &container]);
     project.calls(CALL);
-    assert_eq!(project.types("devcontainer up --docker-path podman --workspace-folder .").status, 0);
+    let up = project.with_engine("devcontainer up --docker-path podman --workspace-folder .");
+    assert_eq!(project.types(&up).status, 0);
     project.calls_by_the_port();
 
-    let _names = project.engine.says(&["rm", "--all", "--force", "--time", "0"]);
+    let _name = project.engine.says(&["rm", "--force", &container]);
     assert_eq!(project.engine.says(&["ps", "--all", "--quiet"]), "");
     // First: its PATH names the engine's folder.
     assert_eq!(project.daemon.ends().status, 0);

@@ -1,10 +1,17 @@
-//! `footbridge run --sandbox podman` and `docker`, with images made from static programs: what a container sees, and
+//! `footbridge run --sandbox podman` and `docker`, each with images made from static programs: what a container sees, and
 //! that nothing of it stays, whoever is killed; and containers that others start ([`development`]).
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
 mod development;
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Instant};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    path::Path,
+    process::Command,
+    time::Instant,
+};
 
 use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes, skipped};
 use nix::{libc, sys::signal::Signal};
@@ -48,113 +55,113 @@ fn the_status_is_that_of_the_command(engine: &Engine) {
 
 #[test]
 fn an_image_with_nothing_in_it_reaches_tools() {
-    let Some(engine) = Engine::podman("an_image_with_nothing_in_it_reaches_tools") else { return };
-    the_four_steps_work(&engine);
+    for engine in Engine::each("an_image_with_nothing_in_it_reaches_tools") {
+        the_four_steps_work(&engine);
+    }
 }
 
 #[test]
 fn a_debian_reaches_tools_with_its_own_programs() {
     let test = "a_debian_reaches_tools_with_its_own_programs";
-    let Some(engine) = Engine::podman(test) else { return };
-    let Some(image) = engine.debian(test) else { return };
-    let host = engine.host(image);
-    let script = "set -euo pipefail; . /etc/os-release; echo $ID; \
+    for engine in Engine::each(test) {
+        let Some(image) = engine.debian(test) else { continue };
+        let host = engine.host(image);
+        let script = "set -euo pipefail; . /etc/os-release; echo $ID; \
                   tool-cli demo get_weather '{\"city\": \"Bern\"}' | perl -ne 'print \"$1\\n\" if /\"(temperature)\"/'; \
                   for city in Bern Oslo; do tool-cli demo get_weather \"{\\\"city\\\": \\\"$city\\\"}\"; done | grep -c city; \
                   dpkg --version | sed -n '1s, .*,,p'; apt-get install -y hello >/dev/null 2>&1 || echo no network";
-    let ran = host.runs(&["bash", "-c", script]);
-    assert_eq!(ran.well(), "debian\ntemperature\n2\nDebian\nno network\n");
-    engine.leaves_nothing_behind();
-}
-
-#[test]
-fn docker_does_the_same() {
-    let Some(engine) = Engine::docker("docker_does_the_same") else { return };
-    the_four_steps_work(&engine);
-    the_status_is_that_of_the_command(&engine);
-}
-
-#[test]
-fn statuses_streams_and_signals_pass_through_podman() {
-    let Some(engine) = Engine::podman("statuses_streams_and_signals_pass_through_podman") else { return };
-    the_status_is_that_of_the_command(&engine);
-    let host = engine.host(Engine::TOOLS);
-    let much: String = (0..300_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
-    let mut running = host.shell("cat; echo its end >&2; exit 4");
-    running.hears(&much);
-    let ran = running.ends();
-    assert_eq!((ran.status, ran.stderr.as_str()), (4, "its end\n"));
-    assert!(ran.stdout == much, "{} bytes came back", ran.stdout.len());
-    for (signal, name) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGHUP, "HUP")] {
-        let script = format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
-        let mut running = host.shell(&script);
-        running.stdout.shows("ready\n");
-        running.signal(signal);
-        let ran = running.ends();
-        assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()), "{ran:?}");
+        let ran = host.runs(&["bash", "-c", script]);
+        assert_eq!(ran.well(), "debian\ntemperature\n2\nDebian\nno network\n");
+        engine.leaves_nothing_behind();
     }
-    engine.leaves_nothing_behind();
+}
+
+#[test]
+fn statuses_streams_and_signals_pass_through() {
+    for engine in Engine::each("statuses_streams_and_signals_pass_through") {
+        the_status_is_that_of_the_command(&engine);
+        let host = engine.host(Engine::TOOLS);
+        let much: String = (0..300_000).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+        let mut running = host.shell("cat; echo its end >&2; exit 4");
+        running.hears(&much);
+        let ran = running.ends();
+        assert_eq!((ran.status, ran.stderr.as_str()), (4, "its end\n"));
+        assert!(ran.stdout == much, "{} bytes came back", ran.stdout.len());
+        for (signal, name) in [(Signal::SIGTERM, "TERM"), (Signal::SIGINT, "INT"), (Signal::SIGHUP, "HUP")] {
+            let script = format!("trap 'echo got {name}; exit 7' {name}; echo ready; while :; do sleep 0.05; done");
+            let mut running = host.shell(&script);
+            running.stdout.shows("ready\n");
+            running.signal(signal);
+            let ran = running.ends();
+            assert_eq!((ran.status, ran.stdout.as_str()), (7, format!("ready\ngot {name}\n").as_str()), "{ran:?}");
+        }
+        engine.leaves_nothing_behind();
+    }
 }
 
 #[test]
 fn a_container_has_its_one_port_and_nothing_of_the_host() {
-    let Some(engine) = Engine::podman("a_container_has_its_one_port_and_nothing_of_the_host") else { return };
-    let host = engine.host(Engine::TOOLS);
-    let script = "sed 1,2d /proc/net/dev | sed 's/:.*//; s/ //g'; nc -w 2 192.0.2.1 9 </dev/null || echo no way out; \
+    for engine in Engine::each("a_container_has_its_one_port_and_nothing_of_the_host") {
+        let host = engine.host(Engine::TOOLS);
+        let script = "sed 1,2d /proc/net/dev | sed 's/:.*//; s/ //g'; nc -w 2 192.0.2.1 9 </dev/null || echo no way out; \
                   grep -E 'Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs' /proc/self/status | sed 's/.*\t//'; \
                   touch /x 2>/dev/null || echo read-only; touch /run/footbridge/x 2>/dev/null || echo this too; \
                   touch /tmp/x && echo a place to write; ls /run/footbridge; ls /run/footbridge/bin; \
                   head -n 1 /proc/1/cmdline | grep -o footbridge-relay | head -n 1";
-    let ran = host.shells(script);
-    let none = "0000000000000000\n".repeat(5);
-    let expected = format!(
-        "lo\nno way out\n{none}1\nread-only\nthis too\na place to write\nbin\nfootbridge.sock\n\
+        let ran = host.shells(script);
+        let none = "0000000000000000\n".repeat(5);
+        let expected = format!(
+            "lo\nno way out\n{none}1\nread-only\nthis too\na place to write\nbin\nfootbridge.sock\n\
          footbridge-relay\ntool-cli\nfootbridge-relay\n"
-    );
-    assert_eq!(ran.stdout, expected, "{ran:?}");
+        );
+        assert_eq!(ran.stdout, expected, "{ran:?}");
 
-    let host = host.env("EDITOR", "vi").env("ASKED", "for").env("HTTPS_PROXY", "http://user:pass@192.0.2.1:9");
-    let host = host.option("--env=ASKED").option("--env=GIVEN=a b").option("--env=UNSET");
-    let ran = host.runs(&["env"]);
-    let told = "--env UNSET: this variable is not set here, so CMD does not get it\n";
-    assert_eq!((ran.status, &*ran.stderr), (0, told), "{ran:?}");
-    let printed = ran.stdout;
-    let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
-    let mut expected = BTreeSet::from(["ASKED", "GIVEN", "HOME", "HOSTNAME", "PATH", "TERM", "container"]);
-    expected.extend(["TOOL_CLI_PORT", "TOOL_CLI_STYLE", "TOOL_CLI_TOKEN"]);
-    assert_eq!(names, expected, "{printed}");
-    assert!(printed.contains("ASKED=for\n") && printed.contains("GIVEN=a b\n"), "{printed}");
-    let path = printed.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
-    assert!(path.starts_with("/run/footbridge/bin:/"), "{path}");
-    assert!(!printed.contains(host.path().to_str().unwrap()), "a path of the host: {printed}");
+        let host = host.env("EDITOR", "vi").env("ASKED", "for").env("HTTPS_PROXY", "http://user:pass@192.0.2.1:9");
+        let host = host.option("--env=ASKED").option("--env=GIVEN=a b").option("--env=UNSET");
+        let ran = host.runs(&["env"]);
+        let told = "--env UNSET: this variable is not set here, so CMD does not get it\n";
+        assert_eq!((ran.status, &*ran.stderr), (0, told), "{ran:?}");
+        let printed = ran.stdout;
+        let names: BTreeSet<&str> = printed.lines().filter_map(|line| line.split('=').next()).collect();
+        let mut expected = BTreeSet::from(["ASKED", "GIVEN", "HOME", "HOSTNAME", "PATH"]);
+        expected.extend(["TOOL_CLI_PORT", "TOOL_CLI_STYLE", "TOOL_CLI_TOKEN"]);
+        // What Podman says of itself.
+        expected.extend(["TERM", "container"].iter().filter(|_| engine.name() == "podman"));
+        assert_eq!(names, expected, "{printed}");
+        assert!(printed.contains("ASKED=for\n") && printed.contains("GIVEN=a b\n"), "{printed}");
+        let path = printed.lines().find_map(|line| line.strip_prefix("PATH=")).unwrap();
+        assert!(path.starts_with("/run/footbridge/bin:/"), "{path}");
+        assert!(!printed.contains(host.path().to_str().unwrap()), "a path of the host: {printed}");
+    }
 }
 
 /// What no network namespace holds, and what is the host's user's own: an engine's filter leaves both open.
 #[test]
 fn a_container_has_no_vsock_and_no_keyring() {
     let test = "a_container_has_no_vsock_and_no_keyring";
-    let Some(engine) = Engine::podman(test) else { return };
-    let perl = Path::new("/usr/bin/perl");
-    if !perl.exists() || Path::new("/lib").canonicalize().unwrap() != Path::new("/usr/lib") {
-        return skipped(test, "no perl that all of /usr is enough for");
-    }
-    let mut host = engine.host(Engine::TOOLS);
-    for (from, at) in [("/usr", "/usr"), ("/usr/lib", "/lib"), ("/usr/lib64", "/lib64")] {
-        if Path::new(from).exists() {
-            host = host.option(format!("--engine-arg=--volume={from}:{at}:ro"));
+    for engine in Engine::each(test) {
+        let perl = Path::new("/usr/bin/perl");
+        if !perl.exists() || Path::new("/lib").canonicalize().unwrap() != Path::new("/usr/lib") {
+            return skipped(test, "no perl that all of /usr is enough for");
         }
-    }
-    let calls = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_io_uring_setup];
-    let script = "print socket(S, 40, 1, 0) ? 'vsock' : $!+0, qq(\\n); \
+        let mut host = engine.host(Engine::TOOLS);
+        for (from, at) in [("/usr", "/usr"), ("/usr/lib", "/lib"), ("/usr/lib64", "/lib64")] {
+            if Path::new(from).exists() {
+                host = host.option(format!("--engine-arg=--volume={from}:{at}:ro"));
+            }
+        }
+        let calls = [libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key, libc::SYS_io_uring_setup];
+        let script = "print socket(S, 40, 1, 0) ? 'vsock' : $!+0, qq(\\n); \
                   for (@ARGV) { my $r = syscall($_ + 0, 0, 0, 0, 0, 0); print $r < 0 ? $!+0 : $r, qq(\\n) }";
-    let numbers = calls.map(|call| call.to_string());
-    let words: Vec<&str> =
-        ["/usr/bin/perl", "-e", script].into_iter().chain(numbers.iter().map(String::as_str)).collect();
-    assert_eq!(host.runs(&words).well(), "1\n".repeat(5));
-    let nested = "unshare -U true 2>/dev/null && echo made; echo end";
-    assert_eq!(host.runs(&["/usr/bin/sh", "-c", nested]).stdout, "end\n");
-    let told = "footbridge-relay --listen tcp:127.0.0.1:0 --to vsock:host:7179 --filter -- true";
-    host.shells(told).fails(2, &["refuses AF_VSOCK"]);
+        let numbers = calls.map(|call| call.to_string());
+        let words: Vec<&str> =
+            ["/usr/bin/perl", "-e", script].into_iter().chain(numbers.iter().map(String::as_str)).collect();
+        assert_eq!(host.runs(&words).well(), "1\n".repeat(5));
+        let nested = "unshare -U true 2>/dev/null && echo made; echo end";
+        assert_eq!(host.runs(&["/usr/bin/sh", "-c", nested]).stdout, "end\n");
+        let told = "footbridge-relay --listen tcp:127.0.0.1:0 --to vsock:host:7179 --filter -- true";
+        host.shells(told).fails(2, &["refuses AF_VSOCK"]);
+    }
 }
 
 #[test]
@@ -171,108 +178,127 @@ fn users_that_are_strangers_to_the_host_reach_tools() {
 
 #[test]
 fn what_must_not_be_mounted_is_refused_however_it_is_typed() {
-    let Some(engine) = Engine::podman("what_must_not_be_mounted_is_refused_however_it_is_typed") else { return };
-    let project = tempfile::tempdir().unwrap();
-    let (place, config) = (project.path().display(), project.path().join("servers.json"));
-    fs::write(&config, r#"{"mcpServers": {"s": {"command": "true", "env": {"K": {"file": "./key"}}}}}"#).unwrap();
-    fs::write(project.path().join("key"), "secret").unwrap();
-    fs::set_permissions(project.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
-    let with = |args: &[String]| {
+    for engine in Engine::each("what_must_not_be_mounted_is_refused_however_it_is_typed") {
+        let project = tempfile::tempdir().unwrap();
+        let (place, config) = (project.path().display(), project.path().join("servers.json"));
+        fs::write(&config, r#"{"mcpServers": {"s": {"command": "true", "env": {"K": {"file": "./key"}}}}}"#).unwrap();
+        fs::write(project.path().join("key"), "secret").unwrap();
+        fs::set_permissions(project.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
+        let with = |args: &[String]| {
+            let host = engine.host(Engine::TOOLS);
+            args.iter().fold(host, |host, arg| host.option(arg)).shells(":")
+        };
+        let secret = with(&[format!("--config={}", config.display()), format!("--engine-arg=--volume={place}:/m:ro")]);
+        secret.fails(2, &["key is a secret of the configuration, and would show in the container"]);
+        fs::write(&config, r#"{"mcpServers": {}}"#).unwrap();
+        for mount in [
+            "--volume=@:/m",
+            "-iv=@:/m",
+            "--mount=type=bind,\"source=@\",target=/m",
+            "--mount=type=bind,src=@,dst=/m,ro=False",
+        ] {
+            let arg = format!("--engine-arg={}", mount.replace('@', &place.to_string()));
+            let ran = with(&[format!("--config={}", config.display()), arg]);
+            ran.fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
+        }
         let host = engine.host(Engine::TOOLS);
-        args.iter().fold(host, |host, arg| host.option(arg)).shells(":")
-    };
-    let secret = with(&[format!("--config={}", config.display()), format!("--engine-arg=--volume={place}:/m:ro")]);
-    secret.fails(2, &["key is a secret of the configuration, and would show in the container"]);
-    fs::write(&config, r#"{"mcpServers": {}}"#).unwrap();
-    for mount in [
-        "--volume=@:/m",
-        "-iv=@:/m",
-        "--mount=type=bind,\"source=@\",target=/m",
-        "--mount=type=bind,src=@,dst=/m,ro=False",
-    ] {
-        let arg = format!("--engine-arg={}", mount.replace('@', &place.to_string()));
-        let ran = with(&[format!("--config={}", config.display()), arg]);
-        ran.fails(2, &["servers.json is obeyed here, and in a folder that the container can write", ":ro"]);
+        let own = host.servers_file().parent().unwrap().to_owned();
+        let ran = host.option(format!("--engine-arg=--volume={}:/m:ro", own.display())).shells(":");
+        ran.fails(2, &["Footbridge keeps its own files in", "mount another folder"]);
+        for arg in ["--name=mine", "--detach", "--volumes-from=other"] {
+            with(&[format!("--engine-arg={arg}")]).fails(2, &[arg, "leave it out"]);
+        }
+        let opened = with(&["--engine-arg=--security-opt=seccomp=unconfined".to_owned()]);
+        assert_eq!(opened.status, 0, "{opened:?}");
+        assert!(
+            opened.stderr.contains("less isolated by --engine-arg: --security-opt=seccomp=unconfined"),
+            "{opened:?}"
+        );
+        let hooks = project.path().join(".git/hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        let opened = with(&[format!("--engine-arg=--volume={}:/m", hooks.display())]);
+        assert_eq!(opened.status, 0, "{opened:?}");
+        assert!(opened.stderr.contains(".git/hooks (what is written there runs, or is obeyed, outside)"), "{opened:?}");
+        let sockets = tempfile::tempdir().unwrap();
+        let socket = sockets.path().canonicalize().unwrap().join("engine.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let said = format!("{} (who listens there, outside, does as the container says)", socket.display());
+        for mounted in [&socket, sockets.path()] {
+            let opened = with(&[format!("--engine-arg=--volume={}:/m:ro", mounted.display())]);
+            assert_eq!(opened.status, 0, "{opened:?}");
+            assert!(opened.stderr.contains(&said), "{opened:?}");
+        }
+        drop(listener);
+        let closed = with(&[format!("--engine-arg=--volume={}:/m:ro", socket.display())]);
+        assert!(!closed.stderr.contains("less isolated"), "nobody listens: {closed:?}");
     }
-    let host = engine.host(Engine::TOOLS);
-    let own = host.servers_file().parent().unwrap().to_owned();
-    let ran = host.option(format!("--engine-arg=--volume={}:/m:ro", own.display())).shells(":");
-    ran.fails(2, &["Footbridge keeps its own files in", "mount another folder"]);
-    for arg in ["--name=mine", "--detach", "--volumes-from=other"] {
-        with(&[format!("--engine-arg={arg}")]).fails(2, &[arg, "leave it out"]);
-    }
-    let opened = with(&["--engine-arg=--security-opt=seccomp=unconfined".to_owned()]);
-    assert_eq!(opened.status, 0, "{opened:?}");
-    assert!(opened.stderr.contains("less isolated by --engine-arg: --security-opt=seccomp=unconfined"), "{opened:?}");
-    let hooks = project.path().join(".git/hooks");
-    fs::create_dir_all(&hooks).unwrap();
-    let opened = with(&[format!("--engine-arg=--volume={}:/m", hooks.display())]);
-    assert_eq!(opened.status, 0, "{opened:?}");
-    assert!(opened.stderr.contains(".git/hooks (what is written there runs, or is obeyed, outside)"), "{opened:?}");
 }
 
 /// A command of an earlier run put a link in place of a folder of the project.
 #[test]
 fn a_link_that_a_container_left_decides_nothing_about_the_next_one() {
     let test = "a_link_that_a_container_left_decides_nothing_about_the_next_one";
-    let Some(engine) = Engine::podman(test) else { return };
-    let host = engine.host(Engine::TOOLS);
-    let home = host.path().join("some home");
-    let project = tempfile::tempdir().unwrap();
-    fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let place = project.path().canonicalize().unwrap();
-    for folder in ["bin", ".ssh"] {
-        fs::create_dir_all(home.join(folder)).unwrap();
-        fs::write(home.join(folder).join("id"), "KEY").unwrap();
+    for engine in Engine::each(test) {
+        let host = engine.host(Engine::TOOLS);
+        let home = host.path().join("some home");
+        let project = tempfile::tempdir().unwrap();
+        fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let place = project.path().canonicalize().unwrap();
+        for folder in ["bin", ".ssh"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+            fs::write(home.join(folder).join("id"), "KEY").unwrap();
+        }
+        fs::create_dir(place.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", place.join("inside")).unwrap();
+        let host = host.env("HOME", &home);
+        let mounting = |host: Host, name: &str, options: &str| {
+            host.option(format!("--engine-arg=--volume={}/{name}:/m{options}", place.display()))
+        };
+        for (options, to, why) in [("", "bin", "which is yours and elsewhere"), (":ro", ".ssh", "which is hidden")] {
+            let left = format!("--engine-arg=--volume={}:/m", place.display());
+            let link = format!("rm -f /m/src; ln -s '{}/{to}' /m/src", home.display());
+            assert_eq!(engine.host(Engine::TOOLS).option(left).shells(&link).status, 0);
+            let ran = mounting(engine.host(Engine::TOOLS).env("HOME", &home), "src", options)
+                .shells("cat /m/id; echo x >/m/x");
+            ran.fails(2, &["--engine-arg with the source", "/src leads by the link", why]);
+            assert!(!ran.stdout.contains("KEY") && !home.join(to).join("x").exists(), "{ran:?}");
+        }
+        let ran = mounting(host, "inside", "").shells("echo x >/m/x; echo end");
+        assert_eq!((ran.stdout.as_str(), place.join("real/x").exists()), ("end\n", true), "{ran:?}");
+        let missing = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/none:/m", place.display()));
+        missing.shells(":").fails(2, &["/none: No such file", "mount something that is there"]);
+        let colon = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/a\\:b:/m", place.display()));
+        colon.shells(":").fails(2, &["--engine-arg=--mount=type=bind,source=PATH"]);
     }
-    fs::create_dir(place.join("real")).unwrap();
-    std::os::unix::fs::symlink("real", place.join("inside")).unwrap();
-    let host = host.env("HOME", &home);
-    let mounting = |host: Host, name: &str, options: &str| {
-        host.option(format!("--engine-arg=--volume={}/{name}:/m{options}", place.display()))
-    };
-    for (options, to, why) in [("", "bin", "which is yours and elsewhere"), (":ro", ".ssh", "which is hidden")] {
-        let left = format!("--engine-arg=--volume={}:/m", place.display());
-        let link = format!("rm -f /m/src; ln -s '{}/{to}' /m/src", home.display());
-        assert_eq!(engine.host(Engine::TOOLS).option(left).shells(&link).status, 0);
-        let ran =
-            mounting(engine.host(Engine::TOOLS).env("HOME", &home), "src", options).shells("cat /m/id; echo x >/m/x");
-        ran.fails(2, &["--engine-arg with the source", "/src leads by the link", why]);
-        assert!(!ran.stdout.contains("KEY") && !home.join(to).join("x").exists(), "{ran:?}");
-    }
-    let ran = mounting(host, "inside", "").shells("echo x >/m/x; echo end");
-    assert_eq!((ran.stdout.as_str(), place.join("real/x").exists()), ("end\n", true), "{ran:?}");
-    let missing = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/none:/m", place.display()));
-    missing.shells(":").fails(2, &["/none: No such file", "mount something that is there"]);
-    let colon = engine.host(Engine::TOOLS).option(format!("--engine-arg=-v{}/a\\:b:/m", place.display()));
-    colon.shells(":").fails(2, &["--engine-arg=--mount=type=bind,source=PATH"]);
 }
 
 /// As another container does that can write there, at the worst moment: the engine is a script that does it first.
 #[test]
 fn what_is_replaced_while_a_container_is_made_is_not_shown_to_its_command() {
     let test = "what_is_replaced_while_a_container_is_made_is_not_shown_to_its_command";
-    let Some(engine) = Engine::podman(test) else { return };
-    let project = tempfile::tempdir().unwrap();
-    fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let place = project.path().canonicalize().unwrap();
-    for folder in ["src", "secrets", "bin"] {
-        fs::create_dir(place.join(folder)).unwrap();
+    for engine in Engine::each(test) {
+        let project = tempfile::tempdir().unwrap();
+        fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let place = project.path().canonicalize().unwrap();
+        for folder in ["src", "secrets", "bin"] {
+            fs::create_dir(place.join(folder)).unwrap();
+        }
+        fs::write(place.join("secrets/key"), "KEY").unwrap();
+        let script = format!(
+            "#!/bin/sh\ncase \"$*\" in *\" run --rm \"*) cd {} && mv src away && ln -s secrets src;; esac\n\
+         PATH=${{PATH#*:}}\nexec {} \"$@\"\n",
+            place.display(),
+            engine.name()
+        );
+        footbridge_tests::programs::writes(&place.join("bin").join(engine.name()), &script);
+        let path = format!("{}:{}", place.join("bin").display(), engine.search_path());
+        let host = engine.host(Engine::TOOLS).env("PATH", path);
+        let host = host.option(format!("--engine-arg=--volume={}/src:/m", place.display()));
+        let ran = host.shells("cat /m/key; echo ran");
+        ran.fails(125, &["/m is not what was looked at before"]);
+        assert_eq!(ran.stdout, "", "{ran:?}");
+        engine.leaves_nothing_behind();
     }
-    fs::write(place.join("secrets/key"), "KEY").unwrap();
-    let script = format!(
-        "#!/bin/sh\ncase \"$*\" in *\" run --rm \"*) cd {} && mv src away && ln -s secrets src;; esac\n\
-         PATH=${{PATH#*:}}\nexec podman \"$@\"\n",
-        place.display()
-    );
-    footbridge_tests::programs::writes(&place.join("bin/podman"), &script);
-    let path = format!("{}:{}", place.join("bin").display(), std::env::var("PATH").unwrap());
-    let host = engine.host(Engine::TOOLS).env("PATH", path);
-    let host = host.option(format!("--engine-arg=--volume={}/src:/m", place.display()));
-    let ran = host.shells("cat /m/key; echo ran");
-    ran.fails(125, &["/m is not what was looked at before"]);
-    assert_eq!(ran.stdout, "", "{ran:?}");
-    engine.leaves_nothing_behind();
 }
 
 #[test]
@@ -297,44 +323,44 @@ fn nothing_is_left_of_an_engine_that_does_not_answer_where_the_harness_is_killed
 
 #[test]
 fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
-    let Some(engine) = Engine::podman("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") else {
-        return;
-    };
-    let project = tempfile::tempdir().unwrap();
-    let git = Command::new("git").args(["init", "-q"]).current_dir(project.path()).status();
-    assert!(git.unwrap().success());
-    fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    for folder in [".vscode", ".husky/_"] {
-        fs::create_dir_all(project.path().join(folder)).unwrap();
-    }
-    for name in [".envrc", ".vscode/tasks.json", ".husky/_/h"] {
-        fs::write(project.path().join(name), "as it was\n").unwrap();
-    }
-    let host = engine.host(Engine::TOOLS);
-    let host = host.option(format!("--engine-arg=--volume={}:/mounted", project.path().display()));
-    let nothing = host.shells("ls /mounted >/dev/null; echo x >/mounted/harmless");
-    assert_eq!((nothing.status, nothing.stderr.as_str()), (0, ""));
-    let ran =
+    for engine in Engine::each("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") {
+        let project = tempfile::tempdir().unwrap();
+        let git = Command::new("git").args(["init", "-q"]).current_dir(project.path()).status();
+        assert!(git.unwrap().success());
+        fs::set_permissions(project.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for folder in [".vscode", ".husky/_"] {
+            fs::create_dir_all(project.path().join(folder)).unwrap();
+        }
+        for name in [".envrc", ".vscode/tasks.json", ".husky/_/h"] {
+            fs::write(project.path().join(name), "as it was\n").unwrap();
+        }
+        let host = engine.host(Engine::TOOLS);
+        let host = host.option(format!("--engine-arg=--volume={}:/mounted", project.path().display()));
+        let nothing = host.shells("ls /mounted >/dev/null; echo x >/mounted/harmless");
+        assert_eq!((nothing.status, nothing.stderr.as_str()), (0, ""));
+        let ran =
         host.shells("cd /mounted; echo x >>.envrc; echo x >>.vscode/tasks.json; echo x >>.husky/_/h; echo x >.git/hooks/pre-commit; mkdir -p deep/er/.git; ln -s / out");
-    for name in [".envrc", ".vscode", ".husky", ".git/hooks", "deep/er/.git", "out"] {
-        assert!(
-            ran.stderr.contains(&format!("{}/{name}", project.path().canonicalize().unwrap().display())),
-            "{ran:?}"
-        );
+        for name in [".envrc", ".vscode", ".husky", ".git/hooks", "deep/er/.git", "out"] {
+            assert!(
+                ran.stderr.contains(&format!("{}/{name}", project.path().canonicalize().unwrap().display())),
+                "{ran:?}"
+            );
+        }
+        assert_eq!(ran.status, 0, "{ran:?}");
     }
-    assert_eq!(ran.status, 0, "{ran:?}");
 }
 
 #[test]
 fn the_token_is_in_no_argument_of_any_process() {
-    let Some(engine) = Engine::podman("the_token_is_in_no_argument_of_any_process") else { return };
-    let host = engine.host(Engine::TOOLS);
-    let mut running = host.shell("echo $TOOL_CLI_TOKEN; read end");
-    let token = running.stdout.line();
-    assert!(token.starts_with("fbt_") && token.len() > 40, "{token}");
-    assert!(engine.init().arguments.contains("footbridge-relay --path-first"), "the container runs");
-    assert_eq!(processes::with_argument(&token), Vec::<String>::new());
-    assert_eq!(running.ends().status, 1);
+    for engine in Engine::each("the_token_is_in_no_argument_of_any_process") {
+        let host = engine.host(Engine::TOOLS);
+        let mut running = host.shell("echo $TOOL_CLI_TOKEN; read end");
+        let token = running.stdout.line();
+        assert!(token.starts_with("fbt_") && token.len() > 40, "{token}");
+        assert!(engine.init().arguments.contains("footbridge-relay --path-first"), "the container runs");
+        assert_eq!(processes::with_argument(&token), Vec::<String>::new());
+        assert_eq!(running.ends().status, 1);
+    }
 }
 
 /// Processes that try to outlive the command.
@@ -343,76 +369,85 @@ const LEAVERS: &str = "trap '' TERM HUP INT; sleep 600 & (sleep 600 &) ; echo re
 #[test]
 fn nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed() {
     let name = "nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed";
-    let Some(engine) = Engine::podman(name) else { return };
-    let host = engine.host(Engine::TOOLS);
-    let start = || {
-        let mut running = host.shell(LEAVERS);
-        running.stdout.shows("ready\n");
-        let init = engine.init();
-        assert!(init.arguments.contains("footbridge-relay"), "{init:?}");
-        (running, init)
-    };
-    let (running, init) = start();
-    assert_eq!(running.ends().status, 5);
-    init.ends();
-    engine.leaves_nothing_behind();
-    assert!(host.run_folders().is_empty());
+    for engine in Engine::each(name) {
+        let host = engine.host(Engine::TOOLS);
+        let start = || {
+            let mut running = host.shell(LEAVERS);
+            running.stdout.shows("ready\n");
+            let init = engine.init();
+            assert!(init.arguments.contains("footbridge-relay"), "{init:?}");
+            (running, init)
+        };
+        let (running, init) = start();
+        assert_eq!(running.ends().status, 5);
+        init.ends();
+        engine.leaves_nothing_behind();
+        assert!(host.run_folders().is_empty());
 
-    let (running, init) = start();
-    let client = format!("{} ", engine.names());
-    let all = processes::naming(host.path());
-    let client = all.iter().find(|p| p.arguments.contains("podman ") && p.arguments.contains(&client)).unwrap();
-    client.kill();
-    assert_eq!(running.ends().status, 137, "the client's end");
-    init.ends();
-    engine.leaves_nothing_behind();
-    assert!(host.run_folders().is_empty());
+        let (running, init) = start();
+        let client = format!("{} ", engine.names());
+        let all = processes::naming(host.path());
+        let client = all
+            .iter()
+            .find(|p| p.arguments.contains(&format!("{} ", engine.name())) && p.arguments.contains(&client))
+            .unwrap();
+        client.kill();
+        assert_eq!(running.ends().status, 137, "the client's end");
+        init.ends();
+        engine.leaves_nothing_behind();
+        assert!(host.run_folders().is_empty());
 
-    let (mut running, init) = start();
-    running.killed();
-    init.ends();
-    engine.leaves_nothing_behind();
-    host.leaves_nothing_behind();
-    // What is left is its folder, which the next run sweeps up.
-    assert_eq!(host.run_folders().len(), 1);
-    assert_eq!(host.shells("exit 0").status, 0);
-    assert!(host.run_folders().is_empty());
+        let (mut running, init) = start();
+        running.killed();
+        init.ends();
+        engine.leaves_nothing_behind();
+        host.leaves_nothing_behind();
+        // What is left is its folder, which the next run sweeps up.
+        assert_eq!(host.run_folders().len(), 1);
+        assert_eq!(host.shells("exit 0").status, 0);
+        assert!(host.run_folders().is_empty());
+    }
 }
 
 #[test]
 fn nothing_is_left_when_the_harness_is_killed_while_a_container_starts() {
     let name = "nothing_is_left_when_the_harness_is_killed_while_a_container_starts";
-    let Some(engine) = Engine::podman(name) else { return };
-    let host = engine.host(Engine::TOOLS);
-    // The keeper, the engine's client, and its helper, which starts the container.
-    for (folder, stage) in [(host.path(), "__keeper"), (host.path(), " run --rm "), (engine.path(), "conmon ")] {
-        let mut running = host.shell("sleep 600");
-        let deadline = Instant::now() + PATIENCE;
-        while !processes::naming(folder).iter().any(|process| process.arguments.contains(stage)) {
-            assert!(Instant::now() < deadline, "{stage} does not show");
+    for engine in Engine::each(name) {
+        let host = engine.host(Engine::TOOLS);
+        // The keeper, the engine's client, and its helper, which starts the container.
+        for (folder, stage) in
+            [(host.path(), "__keeper"), (host.path(), " run --rm "), (engine.path(), engine.starter())]
+        {
+            let mut running = host.shell("sleep 600");
+            let deadline = Instant::now() + PATIENCE;
+            while !processes::naming(folder).iter().any(|process| process.arguments.contains(stage)) {
+                assert!(Instant::now() < deadline, "{stage} does not show");
+            }
+            running.killed();
+            let killed = Instant::now();
+            host.leaves_nothing_behind();
+            engine.leaves_nothing_behind();
+            println!("{stage:?}: nothing left after {:?}", killed.elapsed());
         }
-        running.killed();
-        let killed = Instant::now();
-        host.leaves_nothing_behind();
-        engine.leaves_nothing_behind();
-        println!("{stage:?}: nothing left after {:?}", killed.elapsed());
     }
 }
 
 #[test]
 fn a_relay_that_nobody_ends_ends_with_its_lifeline() {
-    let Some(engine) = Engine::podman("a_relay_that_nobody_ends_ends_with_its_lifeline") else { return };
-    let host = engine.host(Engine::TOOLS);
-    let mut running = host.shell("trap '' TERM; echo ready; sleep 600 & wait; sleep 600");
-    running.stdout.shows("ready\n");
-    let init = engine.init();
-    // The keeper first, and with it the client: nobody is left to tell the engine.
-    let all = processes::naming(host.path());
-    let keeper = all.iter().find(|process| process.arguments.contains("__keeper") && is_above(process.pid, &engine));
-    keeper.unwrap().kill();
-    running.killed();
-    init.ends();
-    engine.leaves_nothing_behind();
+    for engine in Engine::each("a_relay_that_nobody_ends_ends_with_its_lifeline") {
+        let host = engine.host(Engine::TOOLS);
+        let mut running = host.shell("trap '' TERM; echo ready; sleep 600 & wait; sleep 600");
+        running.stdout.shows("ready\n");
+        let init = engine.init();
+        // The keeper first, and with it the client: nobody is left to tell the engine.
+        let all = processes::naming(host.path());
+        let keeper =
+            all.iter().find(|process| process.arguments.contains("__keeper") && is_above(process.pid, &engine));
+        keeper.unwrap().kill();
+        running.killed();
+        init.ends();
+        engine.leaves_nothing_behind();
+    }
 }
 
 /// Whether the process has a child that is the engine's client.
@@ -424,38 +459,40 @@ fn is_above(pid: i32, engine: &Engine) -> bool {
 
 #[test]
 fn a_person_s_container_has_a_terminal() {
-    let Some(engine) = Engine::podman("a_person_s_container_has_a_terminal") else { return };
-    let host = engine.host(Engine::TOOLS).env("TERM", "vt100");
-    let mut person = Person::new();
-    // The engine tells the container's terminal its size a moment after the start.
-    let script = "until stty size | grep '33 77'; do sleep 0.05; done; echo $TERM; trap 'echo stopped; exit 9' INT; read line; echo \"heard $line\"; \
+    for engine in Engine::each("a_person_s_container_has_a_terminal") {
+        let host = engine.host(Engine::TOOLS).env("TERM", "vt100");
+        let mut person = Person::new();
+        // The engine tells the container's terminal its size a moment after the start.
+        let script = "until stty size | grep '33 77'; do sleep 0.05; done; echo $TERM; trap 'echo stopped; exit 9' INT; read line; echo \"heard $line\"; \
                   tool-cli demo list_cities '{}' | head -n 2; while :; do sleep 0.05; done";
-    let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
-    person.sees("33 77\r\nvt100\r\n");
-    person.types("hello\r");
-    person.sees("heard hello\r\n");
-    person.sees("\"cities\"");
-    person.types("\u{3}");
-    person.sees("stopped");
-    assert_eq!(running.status().code(), Some(9));
-    engine.leaves_nothing_behind();
+        let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
+        person.sees("33 77\r\nvt100\r\n");
+        person.types("hello\r");
+        person.sees("heard hello\r\n");
+        person.sees("\"cities\"");
+        person.types("\u{3}");
+        person.sees("stopped");
+        assert_eq!(running.status().code(), Some(9));
+        engine.leaves_nothing_behind();
+    }
 }
 
 #[test]
 fn a_person_is_asked_about_the_calls_of_a_container() {
-    let Some(engine) = Engine::podman("a_person_is_asked_about_the_calls_of_a_container") else { return };
-    let host = engine.host(Engine::TOOLS).policy("ask").env("TERM", "vt100");
-    let mut person = Person::new();
-    let script = "tool-cli demo add_note '{\"text\":\"one\"}'; echo after";
-    let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
-    person.sees("footbridge run: 1 waiting");
-    let id = host.pending(1)[0]["id"].as_str().unwrap().to_owned();
-    person.sees(&id);
-    host.answers(&["allow", &id]);
-    person.sees("note:///1");
-    person.sees("after");
-    assert!(running.status().success());
-    engine.leaves_nothing_behind();
+    for engine in Engine::each("a_person_is_asked_about_the_calls_of_a_container") {
+        let host = engine.host(Engine::TOOLS).policy("ask").env("TERM", "vt100");
+        let mut person = Person::new();
+        let script = "tool-cli demo add_note '{\"text\":\"one\"}'; echo after";
+        let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
+        person.sees("footbridge run: 1 waiting");
+        let id = host.pending(1)[0]["id"].as_str().unwrap().to_owned();
+        person.sees(&id);
+        host.answers(&["allow", &id]);
+        person.sees("note:///1");
+        person.sees("after");
+        assert!(running.status().success());
+        engine.leaves_nothing_behind();
+    }
 }
 
 #[test]

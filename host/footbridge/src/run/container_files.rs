@@ -11,6 +11,7 @@ use footbridge_processes::sandbox::{
     engine_args::{Unmountable, ambiguous, host_mounts, opening, unfit, with_sources},
     held_folder::HeldFolder,
     places::is_guarded,
+    sockets::listening_below,
 };
 
 use super::{
@@ -21,6 +22,8 @@ use crate::{config::trust::walk, report};
 
 /// What the source of a mount is called.
 const SOURCE: &str = "--engine-arg with the source";
+/// How many sockets of other programs are named.
+const SOCKETS_SHOWN: usize = 3;
 
 /// Why a container cannot have what its arguments say.
 #[derive(Debug, thiserror::Error)]
@@ -121,10 +124,8 @@ impl ContainerFiles {
         if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
             return Err(ContainerFilesError::Obeyed(file.clone()));
         }
-        say_what_opens(
-            run,
-            mounts.iter().zip(&sources).filter(|(mount, _)| mount.is_writable).map(|(_, source)| *source),
-        );
+        let written = mounts.iter().zip(&sources).filter(|(mount, _)| mount.is_writable).map(|(_, source)| *source);
+        say_what_opens(run, written, &sources);
         let (mut mounted, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (mount, held) in mounts.into_iter().zip(held) {
             // The layer over it has numbers of its own.
@@ -175,12 +176,21 @@ fn check(run: &Run, own: &[PathBuf], sources: &[&Path]) -> Result<(), ContainerF
     Ok(())
 }
 
-fn say_what_opens<'a>(run: &Run, written: impl Iterator<Item = &'a Path>) {
+fn say_what_opens<'a>(run: &Run, written: impl Iterator<Item = &'a Path>, sources: &[&Path]) {
     let mut opening = opening(&run.engine_args);
     let guarded = written.filter(|source| is_guarded(source));
     opening.extend(
         guarded.map(|source| format!("{} (what is written there runs, or is obeyed, outside)", source.display())),
     );
+    let sockets = listening_below(sources);
+    let more = sockets.len().saturating_sub(SOCKETS_SHOWN);
+    opening.extend(
+        sockets
+            .iter()
+            .take(SOCKETS_SHOWN)
+            .map(|socket| format!("{} (who listens there, outside, does as the container says)", socket.display())),
+    );
+    opening.extend((more > 0).then(|| format!("and {more} such sockets more")));
     if !opening.is_empty() {
         report::note(&format!("footbridge: less isolated by --engine-arg: {}", opening.join(", ")));
     }

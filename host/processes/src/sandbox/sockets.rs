@@ -296,6 +296,14 @@ fn bound() -> Vec<PathBuf> {
     text.split(|byte| *byte == b'\n').skip(1).filter_map(bound_path).filter(is_socket).collect()
 }
 
+/// The socket files at or below these places at which somebody listens now, in order, as far as the kernel's list has them:
+/// those of this network namespace, by the names that they were bound by.
+#[must_use]
+pub fn listening_below(places: &[&Path]) -> BTreeSet<PathBuf> {
+    let real = bound().into_iter().filter_map(|path| path.canonicalize().ok());
+    real.filter(|path| places.iter().any(|place| path.starts_with(place))).collect()
+}
+
 /// The path in a line of `/proc/net/unix`: what follows the seventh column, if it is one.
 fn bound_path(line: &[u8]) -> Option<PathBuf> {
     let mut rest = line;

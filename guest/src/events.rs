@@ -1,5 +1,6 @@
 //! What a bridge tells about a call before its answer.
 
+use footbridge_proto::approval::ApprovalStatus;
 use serde::Deserialize;
 
 /// What happens while a call runs. More kinds may come.
@@ -42,8 +43,8 @@ pub struct LogLine {
 pub struct Approval {
     /// What `awaitApproval` takes.
     pub id: String,
-    /// `pending`, `granted`, `denied`, `expired` or a word of a later version.
-    pub state: String,
+    /// How it is.
+    pub state: ApprovalStatus,
     /// When that state ends by itself, RFC 3339.
     #[serde(default)]
     pub expires_at: Option<String>,

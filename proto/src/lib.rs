@@ -2,6 +2,7 @@
 //!
 //! It knows no I/O, no async and no clock, so that both sides, and anyone who reads it, can rely on it as data.
 //!
+//! - [`approval`]: how an approval is, in a word.
 //! - [`endpoint`]: where to listen and where to connect, as text.
 //! - [`events`]: streams of server-sent events, from bytes in any pieces.
 //! - [`json`]: the strict reading of JSON that a hostile sender makes necessary, and its canonical text.
@@ -12,6 +13,7 @@
 //! - [`token`]: the bearer token.
 //! - [`vars`]: environment variables and defaults.
 
+pub mod approval;
 pub mod endpoint;
 pub mod events;
 pub mod exit;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
+use crate::approval::ApprovalStatus;
+
 /// Largest request body, bytes.
 pub const MAX_REQUEST_BYTES: usize = 1_048_576;
 
@@ -271,8 +273,8 @@ pub struct PromptList {
 pub struct ApprovalState {
     /// The approval.
     pub id: String,
-    /// `pending`, `granted`, `denied`, `expired`, `withdrawn` or `used`; `unknown` if this session has none of that id.
-    pub state: String,
+    /// How it is.
+    pub state: ApprovalStatus,
     /// When a pending or granted one ends by itself, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,

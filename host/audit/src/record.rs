@@ -10,7 +10,7 @@ use footbridge_proto::text::safe_json;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::head::SignedHead;
+use super::{head::SignedHead, outcome::RecordedOutcome};
 
 /// Room for the fields of most records, bytes.
 const FIELDS_BYTES: usize = 512;
@@ -29,7 +29,7 @@ pub struct OutcomeRecord {
     /// The id of its intent.
     pub id: String,
     /// What became of it, in a word.
-    pub outcome: &'static str,
+    pub outcome: RecordedOutcome,
     /// The same more exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
@@ -100,7 +100,7 @@ impl OutcomeRecord {
     pub fn not_sent(id: &str, why: &str) -> Self {
         Self {
             id: id.to_owned(),
-            outcome: "not_sent",
+            outcome: RecordedOutcome::NotSent,
             detail: Some(why.to_owned()),
             duration_ms: 0,
             bytes: 0,

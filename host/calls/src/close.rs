@@ -1,6 +1,6 @@
 //! After a call came back: what is recorded of it, and only then its reply.
 
-use footbridge_audit::OutcomeRecord;
+use footbridge_audit::{OutcomeRecord, RecordedOutcome as Recorded};
 
 use crate::{
     admit::Receipt,
@@ -74,21 +74,23 @@ fn cause_of(receipt: &Receipt, outcome: Outcome) -> Cause {
 
 /// The record of an outcome.
 fn outcome_line(receipt: &Receipt, outcome: &Outcome) -> OutcomeRecord {
-    let (word, detail, bytes) = match outcome {
+    let (recorded, detail, bytes) = match outcome {
         Outcome::Result(result) => {
-            (if is_tool_error(result) { "tool_error" } else { "ok" }, None, result.text.get().len())
+            (if is_tool_error(result) { Recorded::ToolError } else { Recorded::Ok }, None, result.text.get().len())
         }
-        Outcome::ServerError { code, message } => ("server_error", Some(format!("code {code}")), message.len()),
-        Outcome::TooLarge { limit, setting } => ("too_large", Some(format!("over {limit} bytes ({setting})")), 0),
+        Outcome::ServerError { code, message } => (Recorded::ServerError, Some(format!("code {code}")), message.len()),
+        Outcome::TooLarge { limit, setting } => {
+            (Recorded::TooLarge, Some(format!("over {limit} bytes ({setting})")), 0)
+        }
         Outcome::Declined(_) | Outcome::Throttled(_) => {
-            ("server_error", Some("declined by an HTTP status".to_owned()), 0)
+            (Recorded::ServerError, Some("declined by an HTTP status".to_owned()), 0)
         }
-        Outcome::Refused(_) => ("server_error", Some("refused unprocessed".to_owned()), 0),
-        Outcome::NotSent(why) => ("not_sent", Some(not_sent_word(why).to_owned()), 0),
-        Outcome::Unknown(why) => ("unknown", Some(why.to_string()), 0),
+        Outcome::Refused(_) => (Recorded::ServerError, Some("refused unprocessed".to_owned()), 0),
+        Outcome::NotSent(why) => (Recorded::NotSent, Some(not_sent_word(why).to_owned()), 0),
+        Outcome::Unknown(why) => (Recorded::Unknown, Some(why.to_string()), 0),
     };
     let duration_ms = u64::try_from(receipt.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    OutcomeRecord { id: receipt.id.clone(), outcome: word, detail, duration_ms, bytes, exchange: None }
+    OutcomeRecord { id: receipt.id.clone(), outcome: recorded, detail, duration_ms, bytes, exchange: None }
 }
 
 fn not_sent_word(why: &NotSent) -> &str {

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_proto::approval::ApprovalStatus;
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::sync::mpsc;
 
@@ -97,8 +98,8 @@ impl LogLevel {
 pub struct ApprovalEvent {
     /// What to ask for it by.
     pub id: String,
-    /// The state's word: `pending`, `granted` and so on.
-    pub state: &'static str,
+    /// How it is.
+    pub state: ApprovalStatus,
     /// When that state ends by itself, RFC 3339 in UTC.
     pub expires_at: Option<String>,
     /// How long that is from now: a guest's clock may be another.

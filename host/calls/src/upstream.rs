@@ -271,10 +271,11 @@ fn look_over(result: RawResult, server: &ServerName, redactor: &Redactor) -> Res
     if let Err(why) = json::check_result(result.text.get(), MAX_RESULT_DEPTH) {
         return Err(refused(server, why));
     }
-    if is_task(&result) {
+    let members = ToolMembers::of(&result);
+    if members.is_task() {
         return Err(Outcome::Unknown(NoAnswer::Unusable));
     }
-    shape(&result).map_err(|why| refused(server, why))?;
+    members.check().map_err(|why| refused(server, why))?;
     let RawResult { text, held } = scrubbed(redactor, result).map_err(Outcome::Unknown)?;
     Ok(RawResult { text: with_whole_pairs(text), held })
 }
@@ -287,50 +288,46 @@ fn refused(server: &ServerName, why: impl fmt::Display) -> Outcome {
     Outcome::ServerError { code: INTERNAL_ERROR, message }
 }
 
-/// Whether a result has what everybody reads of a tool's (`CallToolResult` of MCP) as it has to be: some would take another
-/// for a success, and others for no answer. One that leaves members out, or says null, is understood alike; results of
-/// other requests have no such members.
-fn shape(result: &RawResult) -> Result<(), &'static str> {
-    #[derive(Deserialize)]
-    struct Read<'r> {
-        #[serde(borrow)]
-        content: Option<&'r RawValue>,
-        #[serde(borrow, rename = "isError")]
-        is_error: Option<&'r RawValue>,
-    }
-    // What is no object, or has a name twice, is refused for that.
-    let Ok(read) = serde_json::from_str::<Read<'_>>(result.text.get()) else { return Ok(()) };
-    let is_object = |item: &&RawValue| item.get().starts_with('{');
-    let items = read.content.map(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()));
-    if items.is_some_and(|items| !items.is_ok_and(|items| items.iter().all(is_object))) {
-        return Err("its \"content\" is no list of objects");
-    }
-    match read.is_error.map(RawValue::get) {
-        None | Some("true" | "false") => Ok(()),
-        Some(_) => Err("its \"isError\" is neither true nor false"),
-    }
+/// What everybody reads of a tool's result (`CallToolResult` of MCP). Results of other requests have no such members.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolMembers<'r> {
+    #[serde(borrow)]
+    content: Option<&'r RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'r RawValue>,
+    #[serde(borrow)]
+    is_error: Option<&'r RawValue>,
+    #[serde(borrow)]
+    task: Option<&'r RawValue>,
 }
 
-/// Whether a result says that the call goes on as a task, which nobody asked for: a task that was asked for is awaited by
-/// whoever asked, and its result is what comes here.
-fn is_task(result: &RawResult) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Read<'r> {
-        #[serde(borrow)]
-        content: Option<&'r RawValue>,
-        #[serde(borrow)]
-        structured_content: Option<&'r RawValue>,
-        #[serde(borrow)]
-        task: Option<&'r RawValue>,
+impl<'r> ToolMembers<'r> {
+    /// Those of a result that is an object and has no name twice: what is otherwise is refused for that.
+    fn of(result: &'r RawResult) -> Self {
+        serde_json::from_str(result.text.get()).unwrap_or_default()
     }
-    let text = result.text.get();
-    let Some(read) = text.contains("\"task\"").then(|| serde_json::from_str::<Read<'_>>(text)).and_then(Result::ok)
-    else {
-        return false;
-    };
-    let is_object = read.task.is_some_and(|task| task.get().starts_with('{'));
-    is_object && read.content.is_none() && read.structured_content.is_none()
+
+    /// Whether it says that the call goes on as a task, which nobody asked for: a task that was asked for is awaited by
+    /// whoever asked, and its result is what comes here.
+    fn is_task(&self) -> bool {
+        let is_object = self.task.is_some_and(|task| task.get().starts_with('{'));
+        is_object && self.content.is_none() && self.structured_content.is_none()
+    }
+
+    /// Whether they are as they have to be: some would take another for a success, and others for no answer. A result that
+    /// leaves them out, or says null, is understood alike.
+    fn check(&self) -> Result<(), &'static str> {
+        let is_object = |item: &&RawValue| item.get().starts_with('{');
+        let items = self.content.map(|content| serde_json::from_str::<Vec<&RawValue>>(content.get()));
+        if items.is_some_and(|items| !items.is_ok_and(|items| items.iter().all(is_object))) {
+            return Err("its \"content\" is no list of objects");
+        }
+        match self.is_error.map(RawValue::get) {
+            None | Some("true" | "false") => Ok(()),
+            Some(_) => Err("its \"isError\" is neither true nor false"),
+        }
+    }
 }
 
 /// A result without the values of secrets. One that was a number leaves no JSON, and then there is no result.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_audit::ExchangeRecord;
+use footbridge_audit::{ExchangeRecord, RecordedOutcome};
 use footbridge_calls::{cause::BudgetOf, service::OpenExchange, session::Spending};
 use footbridge_core::{
     digest::digest_text,
@@ -333,7 +333,7 @@ impl AnswerBody {
             Passed::Last(data, of) => {
                 self.is_over = true;
                 self.spent = Some(of);
-                self.close("budget_spent", Some(BrokenAnswer::Budget(of).to_string()));
+                self.close(RecordedOutcome::BudgetSpent, Some(BrokenAnswer::Budget(of).to_string()));
                 return Ok(data);
             }
             Passed::Over(of) => return Err(self.broken(BrokenAnswer::Budget(of))),
@@ -373,8 +373,8 @@ impl AnswerBody {
 
     fn ended(&mut self) {
         self.is_over = true;
-        let word = if self.passing.status.as_u16() < 400 { "ok" } else { "http_error" };
-        self.close(word, None);
+        let is_error = self.passing.status.as_u16() >= 400;
+        self.close(if is_error { RecordedOutcome::HttpError } else { RecordedOutcome::Ok }, None);
     }
 
     /// What was kept back, and then that there is no more.
@@ -385,16 +385,19 @@ impl AnswerBody {
 
     fn broken(&mut self, why: BrokenAnswer) -> BrokenAnswer {
         self.is_over = true;
-        let word = if matches!(why, BrokenAnswer::Budget(_)) { "budget_spent" } else { "unknown" };
-        self.close(word, Some(why.to_string()));
+        let outcome = match why {
+            BrokenAnswer::Budget(_) => RecordedOutcome::BudgetSpent,
+            BrokenAnswer::Origin | BrokenAnswer::Silence | BrokenAnswer::TooLong => RecordedOutcome::Unknown,
+        };
+        self.close(outcome, Some(why.to_string()));
         why
     }
 
-    fn close(&mut self, outcome: &'static str, detail: Option<String>) {
+    fn close(&mut self, outcome: RecordedOutcome, detail: Option<String>) {
         // Free for another request before its client has this answer.
         self.ahead.iter_mut().for_each(ReadAhead::carry_on);
         let Some(Open { exchange, behind }) = self.open.take() else { return };
-        let (is_whole, upload) = (matches!(outcome, "ok" | "http_error"), Arc::clone(&self.passing.upload));
+        let (is_whole, upload) = (outcome.is_whole_answer(), Arc::clone(&self.passing.upload));
         if !is_whole {
             upload.stop(UploadError::Unanswered);
             upload.forget();
@@ -415,7 +418,7 @@ impl AnswerBody {
         } else {
             BrokenAnswer::TooLong.to_string()
         };
-        self.close("unknown", Some(why));
+        self.close(RecordedOutcome::Unknown, Some(why));
     }
 }
 
@@ -428,7 +431,7 @@ impl Drop for AnswerBody {
             Some(_) => "its client left before the end of the answer",
             None => "its client left before it had the answer",
         };
-        self.close("unknown", Some(why.to_owned()));
+        self.close(RecordedOutcome::Unknown, Some(why.to_owned()));
     }
 }
 

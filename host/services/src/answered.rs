@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_audit::{ExchangeRecord, UsageRecord};
+use footbridge_audit::{ExchangeRecord, RecordedOutcome, UsageRecord};
 use footbridge_calls::{service::OpenExchange, session::Spending};
 use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::{Instant, sleep_until};
@@ -62,7 +62,7 @@ impl ModelUse {
 pub(crate) struct Answered {
     pub(crate) exchange: OpenExchange,
     /// What became of the answer.
-    pub(crate) outcome: &'static str,
+    pub(crate) outcome: RecordedOutcome,
     pub(crate) detail: Option<String>,
     /// What passed of the answer.
     pub(crate) passed: ExchangeRecord,
@@ -113,7 +113,7 @@ impl Answered {
         let passed = ExchangeRecord { sent: upload.bytes(), sent_digest: upload.digest(), usage, ..passed };
         let why = upload.why().filter(|_| detail.is_none());
         let detail = why.map(|why| format!("answered before the end of the request's body: {why}")).or(detail);
-        let outcome = if why == Some(UploadError::Spent) { "budget_spent" } else { outcome };
+        let outcome = if why == Some(UploadError::Spent) { RecordedOutcome::BudgetSpent } else { outcome };
         exchange.close(outcome, detail, passed);
     }
 }

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_audit::ExchangeRecord;
+use footbridge_audit::{ExchangeRecord, RecordedOutcome};
 use footbridge_calls::{service::OpenExchange, session::Spending};
 use footbridge_core::{limits::ServiceLimits, redact::Redactor};
 use tokio::{
@@ -62,6 +62,16 @@ enum CarryEnd {
     Ended,
 }
 
+impl CarryEnd {
+    fn outcome(&self) -> RecordedOutcome {
+        match self {
+            Self::Spent(_) => RecordedOutcome::BudgetSpent,
+            Self::NotGreeted(_) => RecordedOutcome::Refused,
+            Self::Silent(_) | Self::TooLong | Self::Broken(_) | Self::Ended => RecordedOutcome::Unknown,
+        }
+    }
+}
+
 impl From<NotGreeted> for CarryEnd {
     fn from(why: NotGreeted) -> Self {
         match why {
@@ -90,12 +100,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
         };
         let budget = if greets.is_some() { "budget.tunnel_bytes" } else { "budget.service_bytes" };
         let ended = if client.is_spent { Err(CarryEnd::Spent(budget)) } else { ended };
-        let (word, detail) = match ended {
-            Ok(()) => ("ok", None),
-            Err(why @ CarryEnd::Spent(_)) => ("budget_spent", Some(why.to_string())),
-            Err(why @ CarryEnd::NotGreeted(_)) => ("refused", Some(why.to_string())),
-            Err(why) => ("unknown", Some(why.to_string())),
-        };
+        let outcome = ended.as_ref().err().map_or(RecordedOutcome::Ok, CarryEnd::outcome);
+        let detail = ended.err().map(|why| why.to_string());
         let passed = ExchangeRecord {
             status: Some(status),
             sent: sent.load(Ordering::Relaxed),
@@ -104,7 +110,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             redacted: redactor.replaced(),
             ..ExchangeRecord::default()
         };
-        exchange.close(word, detail, passed);
+        exchange.close(outcome, detail, passed);
     }
 }
 

@@ -40,6 +40,7 @@ mod services;
 mod shape;
 mod shares;
 mod spec;
+mod stream_member;
 mod tunnel;
 mod upload;
 mod usage;

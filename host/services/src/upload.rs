@@ -36,7 +36,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use crate::body_digest::BodyDigest;
+use crate::{body_digest::BodyDigest, stream_member::asks_for_stream};
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
@@ -93,19 +93,14 @@ impl Upload {
         self.lock().left()
     }
 
-    /// Whether it was read whole, and says as JSON that its answer is to be a stream.
+    /// Whether it was read whole, and says as JSON that its answer is to be a stream, as far as that is looked for.
     #[must_use]
     pub fn asks_for_stream(&self) -> bool {
-        #[derive(serde::Deserialize)]
-        struct Asked {
-            #[serde(default)]
-            stream: bool,
-        }
         let bytes = match &self.lock().source {
             Source::Whole(bytes) => bytes.clone(),
             _ => return false,
         };
-        serde_json::from_slice::<Asked>(&bytes).is_ok_and(|asked| asked.stream)
+        asks_for_stream(&bytes)
     }
 
     /// Reads all of it.

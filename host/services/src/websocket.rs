@@ -11,7 +11,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use footbridge_audit::ExchangeRecord;
+use footbridge_audit::{ExchangeRecord, RecordedOutcome};
 use footbridge_calls::service::OpenExchange;
 use footbridge_core::{
     limits::ServiceLimits,
@@ -97,7 +97,7 @@ impl WebSocket {
             Err(error) => {
                 let (status, first_byte_ms) = (Some(status), Some(first_byte_ms));
                 let nothing = ExchangeRecord { status, first_byte_ms, ..ExchangeRecord::default() };
-                return exchange.close("unknown", Some(format!("a connection broke: {error}")), nothing);
+                return exchange.close(RecordedOutcome::Unknown, Some(format!("a connection broke: {error}")), nothing);
             }
         };
         let stream = Messages {

@@ -17,7 +17,7 @@ use footbridge_guest::{
     answers::{CallResult, ToolDescription},
     client::parse_result,
 };
-use footbridge_proto::wire::method;
+use footbridge_proto::{approval::ApprovalStatus, wire::method};
 use serde::{
     Deserialize, Serialize,
     de::{DeserializeOwned, IgnoredAny},
@@ -87,7 +87,7 @@ impl Asked {
                 let mut line = Line::new(self.json, self.told_too);
                 self.client.request_watched(method, params, &mut |event| {
                     if let Event::Approval(approval) = &event {
-                        held = (approval.state == "pending").then(|| approval.id.clone());
+                        held = (approval.state == ApprovalStatus::Pending).then(|| approval.id.clone());
                     }
                     line.tell(&event);
                 })
@@ -110,7 +110,7 @@ impl Asked {
     pub(crate) fn wait(&mut self, id: String, to: Option<Prepared>) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Waited {
-            state: Option<String>,
+            state: Option<ApprovalStatus>,
             content: Option<IgnoredAny>,
             contents: Option<IgnoredAny>,
         }
@@ -122,7 +122,7 @@ impl Asked {
                 Ok(result::print(&raw, Rendered::resource(resource), &self.shape, to)?)
             }
             Waited { state: Some(state), content: None, .. } => {
-                let granted = matches!(state.as_str(), "granted" | "used");
+                let granted = state.is_allowed();
                 if self.json {
                     output::print(&(layout::one_line(&raw) + "\n"))?;
                 } else if granted {

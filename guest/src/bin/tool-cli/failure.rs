@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use footbridge_cli::{output::NotWritten, result::NotPrinted, suggest::sentence, typed::BadTypedArguments};
 use footbridge_guest::{ClientError, SettingsError};
 use footbridge_proto::{
+    approval::ApprovalStatus,
     exit::ExitCode,
     rpc::{ErrorCode, ErrorObject},
     text::Escaped,
@@ -56,7 +57,7 @@ pub(crate) enum Failure {
     Printed(#[from] NotPrinted),
     /// Nobody said yes; the state's word and what it means.
     #[error("approval {id} is {state}: {}", approval_message(state))]
-    Approval { id: String, state: String },
+    Approval { id: String, state: ApprovalStatus },
     #[error("no MCP server is connected, so there is nothing to read from")]
     NoServer,
     #[error(
@@ -111,7 +112,7 @@ impl Failure {
             Self::Told(code) => *code,
             Self::Client { source, call, .. } => client_code(source, *call),
             Self::Held { .. } => ExitCode::ApprovalPending,
-            Self::Approval { state, .. } if state == "denied" => ExitCode::Denied,
+            Self::Approval { state: ApprovalStatus::Denied, .. } => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
         }
@@ -209,10 +210,10 @@ fn http_status(error: &ClientError) -> Option<u16> {
     }
 }
 
-fn approval_message(state: &str) -> &'static str {
+fn approval_message(state: &ApprovalStatus) -> &'static str {
     match state {
-        "pending" => "nobody has answered yet; wait for it again",
-        "denied" => "a person said no; the call was not made",
+        ApprovalStatus::Pending => "nobody has answered yet; wait for it again",
+        ApprovalStatus::Denied => "a person said no; the call was not made",
         _ => "nothing was called; make the call again to ask again",
     }
 }

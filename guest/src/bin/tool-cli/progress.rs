@@ -16,7 +16,7 @@ use footbridge_guest::{
     Event,
     events::{Approval, Progress},
 };
-use footbridge_proto::text::Escaped;
+use footbridge_proto::{approval::ApprovalStatus, text::Escaped};
 use serde_json::{Value, json};
 
 /// Redrawing more often shows nobody more.
@@ -90,7 +90,7 @@ impl Line {
         }
         let now = Instant::now();
         if let Event::Approval(approval) = event
-            && approval.state == "pending"
+            && approval.state == ApprovalStatus::Pending
         {
             return self.tell_asked(approval);
         }
@@ -138,7 +138,7 @@ impl Line {
             return;
         }
         let Event::Approval(approval) = event else { return };
-        if approval.state != "pending" || self.told.as_ref() == Some(&approval.id) {
+        if approval.state != ApprovalStatus::Pending || self.told.as_ref() == Some(&approval.id) {
             return;
         }
         self.told = Some(approval.id.clone());
@@ -244,7 +244,7 @@ mod tests {
     fn a_held_call_is_told_on_one_line_with_the_time_left() {
         let approval = Approval {
             id: "a1".into(),
-            state: "pending".into(),
+            state: ApprovalStatus::Pending,
             expires_at: Some("2026-11-22T13:43:52Z".into()),
             expires_in_ms: Some(298_400),
             summary: Some("demo/delete\u{1b}[2J\nx".into()),
@@ -264,7 +264,7 @@ mod tests {
     fn who_is_waited_for_is_said_with_the_time_and_what_to_type_in_80_columns() {
         let event = |state: &str, expires_in_ms| Approval {
             id: "0123456789abcdef".into(),
-            state: state.into(),
+            state: state.to_owned().into(),
             expires_at: Some("2026-11-22T13:43:52Z".into()),
             expires_in_ms,
             summary: Some("demo/delete".into()),

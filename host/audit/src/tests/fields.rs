@@ -23,7 +23,7 @@ fn all() -> Vec<(u64, Record)> {
     };
     let outcome = OutcomeRecord {
         id: "dZx5-Qb2c-Tw6yM3".into(),
-        outcome: "server_error",
+        outcome: crate::RecordedOutcome::ServerError,
         detail: Some("code -32000".into()),
         duration_ms: 4,
         bytes: 352,

@@ -171,7 +171,7 @@ async fn an_outcome_is_waited_for_while_others_have_their_turn() {
         thread::sleep(Duration::from_millis(500));
         drop(turn);
     });
-    let (id, outcome) = ("i".to_owned(), "ok");
+    let (id, outcome) = ("i".to_owned(), crate::RecordedOutcome::Ok);
     let outcome = OutcomeRecord { id, outcome, detail: None, duration_ms: 1, bytes: 1, exchange: None };
     assert!(trail.outcome(&outcome).await, "it was recorded, only later");
     over.await.unwrap();

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use footbridge_core::digest::Digest;
+use footbridge_proto::approval::ApprovalStatus;
 
 fn key(session: u64, arguments: u8, definition: u8) -> Key {
     Key {
@@ -169,7 +170,7 @@ fn what_all_who_were_asked_failed_to_answer_is_told_from_what_came_too_late() {
     let now = desk.now;
     desk.book.give_up(now, id);
     assert_eq!(desk.looks(waiter).1, Turn::Over(State::Unanswered));
-    assert_eq!(State::Unanswered.as_str(), "expired");
+    assert_eq!(State::Unanswered.status(), ApprovalStatus::Expired);
     let last = desk.book.changes().pop().unwrap();
     assert_eq!(last.approver.as_deref(), Some("footbridge (no_usable_answer)"));
 }
@@ -350,7 +351,8 @@ proptest! {
             assert_eq!(keys.iter().collect::<HashSet<_>>().len(), keys.len(), "two approvals for one call");
         }
         for states in seen.states.values() {
-            let text: Vec<&str> = states.iter().map(|state| state.as_str()).collect();
+            let text: Vec<String> = states.iter().map(|state| state.status().to_string()).collect();
+            let text: Vec<&str> = text.iter().map(String::as_str).collect();
             assert!(matches!(
                 text[..],
                 ["pending"]

@@ -13,6 +13,7 @@ use std::{
 };
 
 use footbridge_core::human::timestamp;
+use footbridge_proto::approval::ApprovalStatus;
 use futures::future::BoxFuture;
 use tokio::{
     sync::watch,
@@ -227,7 +228,7 @@ impl Approvals {
 
     /// Those that wait for an answer, oldest first.
     pub fn pending(&self) -> Vec<ApprovalInfo> {
-        self.list().into_iter().filter(|one| one.state == State::Pending.as_str()).collect()
+        self.list().into_iter().filter(|one| one.state == ApprovalStatus::Pending).collect()
     }
 
     /// Whether approvers are asked.
@@ -275,7 +276,7 @@ fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAn
 pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, approver: Option<&str>) -> ApprovalStep {
     ApprovalStep {
         id: id.to_string(),
-        state: state.as_str(),
+        state: state.status(),
         session: about.session.clone(),
         kind: key.kind,
         server: key.server.clone(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use footbridge_proto::approval::ApprovalStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,8 +12,8 @@ use serde_json::Value;
 pub struct ApprovalInfo {
     /// Its id.
     pub id: String,
-    /// `pending` or `granted`.
-    pub state: String,
+    /// Pending or granted.
+    pub state: ApprovalStatus,
     /// The session that asks.
     pub session: String,
     /// What the operator finds the session by.

@@ -1,5 +1,7 @@
 //! How an approval is, and what answers there are.
 
+use footbridge_proto::approval::ApprovalStatus;
+
 use super::{ApprovalId, Given, Unfit};
 
 /// How an approval is.
@@ -22,16 +24,16 @@ pub enum State {
 }
 
 impl State {
-    /// The word for it in records and on the wire.
+    /// How it is in records and on the wire.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn status(self) -> ApprovalStatus {
         match self {
-            Self::Pending => "pending",
-            Self::Granted => "granted",
-            Self::Denied => "denied",
-            Self::Expired | Self::Unanswered => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Used => "used",
+            Self::Pending => ApprovalStatus::Pending,
+            Self::Granted => ApprovalStatus::Granted,
+            Self::Denied => ApprovalStatus::Denied,
+            Self::Expired | Self::Unanswered => ApprovalStatus::Expired,
+            Self::Withdrawn => ApprovalStatus::Withdrawn,
+            Self::Used => ApprovalStatus::Used,
         }
     }
 }
@@ -56,7 +58,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// Somebody or something was faster.
-    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.as_str())]
+    #[error("approval {0} is {state}: it cannot be answered any more", state = .1.status())]
     Over(ApprovalId, State),
     /// It is not known here.
     #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]

@@ -5,7 +5,7 @@ use std::{
     time::SystemTime,
 };
 
-use footbridge_proto::wire;
+use footbridge_proto::{approval::ApprovalStatus, wire};
 use serde_json::{json, value::RawValue};
 
 use super::{ApprovalId, book::Entry, form::Form};
@@ -129,7 +129,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
     let (head, tail) = ends(&about.arguments);
     ApprovalInfo {
         id: id.to_string(),
-        state: if entry.granted.is_some() { "granted" } else { "pending" }.to_owned(),
+        state: if entry.granted.is_some() { ApprovalStatus::Granted } else { ApprovalStatus::Pending },
         session: about.session.clone(),
         labels: about.labels.clone(),
         peer: about.peer.clone(),

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use footbridge_proto::approval::ApprovalStatus;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -127,7 +128,8 @@ impl Waiting {
         let summary = format!("{}/{} waits for a person", call.server(), call.request().subject());
         let expires_at = Some(timestamp(view::wall(until)));
         let expires_in = Some(until.saturating_duration_since(Instant::now()));
-        watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, expires_in, summary });
+        let state = ApprovalStatus::Pending;
+        watcher.approval(ApprovalEvent { id: id.to_string(), state, expires_at, expires_in, summary });
     }
 
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.

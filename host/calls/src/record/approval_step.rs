@@ -4,13 +4,15 @@ use super::{
     lines::{self, Arguments, Called},
     redaction::Redaction,
 };
+use footbridge_proto::approval::ApprovalStatus;
+
 use footbridge_core::digest::{Digest, digest_text};
 
 /// A step in the life of an approval.
 #[derive(Debug, Clone)]
 pub(crate) struct ApprovalStep {
     pub(crate) id: String,
-    pub(crate) state: &'static str,
+    pub(crate) state: ApprovalStatus,
     pub(crate) session: String,
     pub(crate) kind: &'static str,
     pub(crate) server: String,
@@ -29,7 +31,7 @@ impl ApprovalStep {
     pub(super) fn line(&self, redaction: &Redaction) -> lines::Approval<'_> {
         lines::Approval {
             id: &self.id,
-            state: self.state,
+            state: &self.state,
             called: Called {
                 session: &self.session,
                 peer: None,

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use footbridge_audit::Record;
 use footbridge_core::digest::Digest;
+use footbridge_proto::approval::ApprovalStatus;
 
 /// Longest name from a guest in a record, characters; a longer one is cut and followed by its digest.
 const MAX_NAME: usize = 256;
@@ -140,7 +141,7 @@ pub(crate) struct DecidedLine<'c> {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Approval<'c> {
     pub(crate) id: &'c str,
-    pub(crate) state: &'static str,
+    pub(crate) state: &'c ApprovalStatus,
     #[serde(flatten)]
     pub(crate) called: Called<'c>,
     pub(crate) arguments: Arguments,

@@ -3,7 +3,7 @@
 //! States: open, then closed by what passed its last byte, or dropped: its client left, its session ended, or its answer
 //! broke off. Either way there is one outcome.
 
-use footbridge_audit::{ExchangeRecord, OutcomeRecord};
+use footbridge_audit::{ExchangeRecord, OutcomeRecord, RecordedOutcome};
 
 use crate::{admit::Receipt, record::Audit, session::Place};
 
@@ -33,12 +33,12 @@ impl OpenExchange {
         u64::try_from(self.receipt.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Records what became of it: a word, the same more exactly, and what passed.
-    pub fn close(mut self, outcome: &'static str, detail: Option<String>, passed: ExchangeRecord) {
+    /// Records what became of it, the same more exactly, and what passed.
+    pub fn close(mut self, outcome: RecordedOutcome, detail: Option<String>, passed: ExchangeRecord) {
         self.record_outcome(outcome, detail, Some(passed));
     }
 
-    fn record_outcome(&mut self, outcome: &'static str, detail: Option<String>, passed: Option<ExchangeRecord>) {
+    fn record_outcome(&mut self, outcome: RecordedOutcome, detail: Option<String>, passed: Option<ExchangeRecord>) {
         self.is_closed = true;
         let bytes = passed.as_ref().map_or(0, |passed| usize::try_from(passed.received).unwrap_or(usize::MAX));
         self.audit.trail.keep_outcome(&OutcomeRecord {
@@ -55,7 +55,7 @@ impl OpenExchange {
 impl Drop for OpenExchange {
     fn drop(&mut self) {
         if !self.is_closed {
-            self.record_outcome("unknown", Some("the answer was not handed on".to_owned()), None);
+            self.record_outcome(RecordedOutcome::Unknown, Some("the answer was not handed on".to_owned()), None);
         }
     }
 }

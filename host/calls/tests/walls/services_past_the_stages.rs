@@ -1,6 +1,7 @@
 //! Requests to services sent past the stages, and exchanges that no stage opened or that end twice.
 
 use footbridge_audit::ExchangeRecord;
+use footbridge_audit::RecordedOutcome;
 use footbridge_calls::provider::Outgoing;
 use footbridge_calls::record::Audit;
 use footbridge_calls::service::Forward;
@@ -49,6 +50,6 @@ fn what_an_exchange_holds(exchange: &OpenExchange) {
 }
 
 fn two_ends_of_one_exchange(exchange: OpenExchange, passed: ExchangeRecord, again: ExchangeRecord) {
-    exchange.close("ok", None, passed);
-    exchange.close("ok", None, again); //~ E0382
+    exchange.close(RecordedOutcome::Ok, None, passed);
+    exchange.close(RecordedOutcome::Ok, None, again); //~ E0382
 }

@@ -1,7 +1,7 @@
 //! What of a definition is pinned besides the tool's own members, and what stays to be seen of a tool that changed.
 
 use footbridge_proto::json;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{digest::Digest, gate::Effects};
 
@@ -20,21 +20,32 @@ pub const INSTRUCTIONS: &str = "(instructions)";
 #[derive(Debug)]
 pub struct Instructions {
     text: Box<str>,
-    pinned: Box<str>,
-    digest: Digest,
+    pinned: PinnedText,
+}
+
+/// The canonical text of what is pinned, and its digest.
+#[derive(Debug)]
+pub(super) struct PinnedText {
+    pub(super) text: Box<str>,
+    pub(super) digest: Digest,
+}
+
+impl PinnedText {
+    /// Of how the server is reached, and of what it says.
+    pub(super) fn of(origin: Option<&Origin>, said: impl Iterator<Item = (&'static str, Value)>) -> Self {
+        let server = origin.map(|Origin(origin)| (SERVER, origin.clone()));
+        let members = server.into_iter().chain(said).map(|(key, value)| (key.to_owned(), value));
+        let mut pinned = Value::Object(members.collect());
+        json::sort_members(&mut pinned);
+        let text = pinned.to_string();
+        Self { digest: Digest::of(&text), text: text.into() }
+    }
 }
 
 impl Instructions {
     pub(super) fn new(text: String, origin: Option<&Origin>) -> Self {
-        let mut members = Map::new();
-        if let Some(Origin(origin)) = origin {
-            members.insert(SERVER.to_owned(), origin.clone());
-        }
-        members.insert(TOOL.to_owned(), json!({ "instructions": text }));
-        let mut pinned = Value::Object(members);
-        json::sort_members(&mut pinned);
-        let pinned = pinned.to_string();
-        Self { text: text.into(), digest: Digest::of(&pinned), pinned: pinned.into() }
+        let said = [(TOOL, json!({ "instructions": text }))];
+        Self { pinned: PinnedText::of(origin, said.into_iter()), text: text.into() }
     }
 
     /// The server's own words.
@@ -46,13 +57,13 @@ impl Instructions {
     /// What is pinned: the words, and how the server is reached.
     #[must_use]
     pub fn pinned(&self) -> &str {
-        &self.pinned
+        &self.pinned.text
     }
 
     /// The digest of what is pinned.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.pinned.digest
     }
 }
 

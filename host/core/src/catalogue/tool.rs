@@ -7,7 +7,7 @@ use footbridge_proto::{
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{BadEntry, INSTRUCTIONS, MAX_KEY, Origin, SERVER, TOOL, VERBATIM};
+use super::{BadEntry, INSTRUCTIONS, MAX_KEY, Origin, TOOL, VERBATIM, pinned::PinnedText};
 use crate::{
     digest::Digest,
     gate::Effects,
@@ -26,8 +26,7 @@ pub struct Tool {
     definition: Box<RawValue>,
     /// Where in the definition what its server said begins, behind the name and what stands for a description.
     rest_at: usize,
-    pinned: Box<str>,
-    digest: Digest,
+    pinned: PinnedText,
     effects: Effects,
 }
 
@@ -57,7 +56,6 @@ impl Tool {
             cut(&mut text, limits.description_bytes);
             text
         });
-        let pinned = pinned_text(&given, origin);
         let definition = shown_definition(&given, description.as_deref());
         Ok(Self {
             rest_at: rest_at(&definition, description.is_some()),
@@ -65,8 +63,7 @@ impl Tool {
             promoted: raw.get().contains(PROMOTED),
             task_only: required_task(&given).is_some(),
             definition,
-            digest: Digest::of(&pinned),
-            pinned: pinned.into(),
+            pinned: pinned_text(&given, origin),
             effects: Effects::from_annotations(given.get("annotations")),
             name,
             description,
@@ -121,13 +118,13 @@ impl Tool {
     /// what a person accepts, and what [`Self::digest`] is of.
     #[must_use]
     pub fn pinned(&self) -> &str {
-        &self.pinned
+        &self.pinned.text
     }
 
     /// Digest of its definition.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.digest
+        self.pinned.digest
     }
 
     /// What it can do, by its annotations.
@@ -205,7 +202,7 @@ fn shown_definition(given: &Members<'_>, description: Option<&str>) -> Box<RawVa
 
 /// The definition as it is pinned. Every member is in it, also those that nobody knows: `describeTool` shows them to
 /// guests, and what a guest reads must be what somebody accepted.
-fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
+fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> PinnedText {
     let (mut tool, mut verbatim) = (Map::new(), Map::new());
     for (key, raw) in &given.0 {
         match serde_json::from_str(raw.get()) {
@@ -214,12 +211,8 @@ fn pinned_text(given: &Members<'_>, origin: Option<&Origin>) -> String {
             _ => drop(verbatim.insert(key.clone(), raw.get().into())),
         }
     }
-    let server = origin.map(|Origin(origin)| (SERVER.to_owned(), origin.clone()));
     let parts = [(TOOL, tool), (VERBATIM, verbatim)].into_iter().filter(|(_, members)| !members.is_empty());
-    let parts = parts.map(|(key, members)| (key.to_owned(), Value::Object(members)));
-    let mut text = Value::Object(server.into_iter().chain(parts).collect());
-    json::sort_members(&mut text);
-    text.to_string()
+    PinnedText::of(origin, parts.map(|(key, members)| (key, Value::Object(members))))
 }
 
 /// Cuts a text at a character boundary and says so.

@@ -4,26 +4,13 @@ use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason};
 
 use footbridge_calls::cause::Cause;
 
-use crate::{http::refusal::Refusal, wording::error_of};
+use crate::{http::refusal::Refusal, json_rpc::code_of, wording::error_of};
 
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
-    match refusal {
-        Refusal::NotPost | Refusal::TooLarge | Refusal::TooSlow | Refusal::Broken => {
-            Some(ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, refusal.message()))
-        }
-        Refusal::Busy => Some(error_of(&Cause::BytesHeld.into())),
-        Refusal::Unreadable => Some(ErrorObject::new(Reason::Internal, refusal.message())),
-        Refusal::HeaderName
-        | Refusal::BadHost
-        | Refusal::NoTunnels
-        | Refusal::Host
-        | Refusal::WebPage
-        | Refusal::CrossSite
-        | Refusal::NotFound
-        | Refusal::Token
-        | Refusal::Chunked
-        | Refusal::NotJson
-        | Refusal::Encoded => None,
+    match (refusal, code_of(refusal)?) {
+        (Refusal::Busy, _) => Some(error_of(&Cause::BytesHeld.into())),
+        (_, ErrorCode::Internal) => Some(ErrorObject::new(Reason::Internal, refusal.message())),
+        (_, code) => Some(ErrorObject::with_code(code, Reason::BadRequest, refusal.message())),
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn text_of(event: &CallEvent) -> Bytes {
         CallEvent::Approval(event) => {
             let data = [
                 ("id", Some(Value::from(event.id.as_str()))),
-                ("state", Some(event.state.into())),
+                ("state", Some(event.state.as_str().into())),
                 ("expiresAt", event.expires_at.as_deref().map(Value::from)),
                 (
                     "expiresInMs",
@@ -50,6 +50,8 @@ fn members<const N: usize>(all: [(&str, Option<Value>); N]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use footbridge_proto::approval::ApprovalStatus;
+
     use footbridge_calls::events::{ApprovalEvent, LogLevel, LoggedLine};
 
     #[test]
@@ -75,7 +77,7 @@ mod tests {
         );
         let event = ApprovalEvent {
             id: "a1".into(),
-            state: "pending",
+            state: ApprovalStatus::Pending,
             expires_at: Some("2026-11-22T13:43:52Z".into()),
             expires_in: Some(std::time::Duration::from_millis(298_400)),
             summary: "s/t".into(),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use footbridge_proto::{
+    approval::ApprovalStatus,
     rpc::raw,
     wire::{
         ApprovalState, EXAMPLES, FullToolList, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus,
@@ -116,12 +117,10 @@ const AWAITED: Duration = Duration::from_secs(20);
 
 /// `awaitApproval`: waits for an answer and says the state. It runs nothing.
 pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
-    let unknown = || ApprovalState { id: repeated(id).into_owned(), state: "unknown".to_owned(), expires_at: None };
+    let unknown = || ApprovalState { id: repeated(id).into_owned(), state: ApprovalStatus::Unknown, expires_at: None };
     let Ok(known) = id.parse() else { return raw(&unknown()) };
     let told = match stages.approvals.state(principal.session(), known, AWAITED).await {
-        Some((state, expires_at)) => {
-            ApprovalState { id: known.to_string(), state: state.as_str().to_owned(), expires_at }
-        }
+        Some((state, expires_at)) => ApprovalState { id: known.to_string(), state: state.status(), expires_at },
         None => unknown(),
     };
     raw(&told)

@@ -5,7 +5,7 @@ use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason, raw};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{request::McpCall, revision::Revision};
-use crate::{http::refusal::Refusal, wording::error_of};
+use crate::{http::refusal::Refusal, json_rpc::code_of, wording::error_of};
 use footbridge_calls::{
     cause::{Cause, Failure},
     events::ApprovalEvent,
@@ -112,21 +112,9 @@ pub(super) fn approval_in_words(event: &ApprovalEvent) -> String {
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
     let code = match refusal {
-        Refusal::NotPost | Refusal::TooLarge | Refusal::TooSlow | Refusal::Broken | Refusal::NotJson => {
-            ErrorCode::InvalidRequest.number()
-        }
-        Refusal::Unreadable => ErrorCode::Internal.number(),
         Refusal::Busy => return Some(error_of(&Cause::BytesHeld.into())),
-        Refusal::HeaderName
-        | Refusal::BadHost
-        | Refusal::NoTunnels
-        | Refusal::Host
-        | Refusal::WebPage
-        | Refusal::CrossSite
-        | Refusal::NotFound
-        | Refusal::Token
-        | Refusal::Chunked
-        | Refusal::Encoded => return None,
+        Refusal::NotJson => ErrorCode::InvalidRequest,
+        other => code_of(other)?,
     };
-    Some(ErrorObject { code, message: refusal.message().to_owned(), data: None::<Value> })
+    Some(ErrorObject { code: code.number(), message: refusal.message().to_owned(), data: None::<Value> })
 }

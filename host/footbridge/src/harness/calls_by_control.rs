@@ -96,7 +96,7 @@ fn no_session(name: &str) -> Refusal {
 
 fn held(event: ApprovalEvent) -> CallHeld {
     let ApprovalEvent { id, state, expires_at, summary, .. } = event;
-    CallHeld { id, state: state.to_owned(), expires_at, summary }
+    CallHeld { id, state, expires_at, summary }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use footbridge_audit::{Trail, VolatileJournal};
 use footbridge_core::{digest::Digest, limits::AuditLimits};
+use footbridge_proto::approval::ApprovalStatus;
 use serde_json::Value;
 
 use crate::record::lines::{
@@ -61,7 +62,7 @@ fn all() -> Vec<Line<'static>> {
         }),
         Line::Approval(Approval {
             id: "ap-0123456789abcdef",
-            state: "granted",
+            state: &ApprovalStatus::Granted,
             called: called(None, "tool", "add_note"),
             arguments: Arguments { digest: asked.clone(), bytes: 12, redacted: None },
             definition: Some(asked),

@@ -8,7 +8,7 @@ use crate::provider::ToolDefinition;
 use crate::provider::ToolResult;
 use std::{convert::Infallible, fs, io::Write as _, path::PathBuf, sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::Reason;
+use footbridge_proto::{approval::ApprovalStatus, rpc::Reason};
 use serde_json::{Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
@@ -193,7 +193,7 @@ impl Asks {
         let mut changed = approvals.watch();
         loop {
             changed.borrow_and_update();
-            for asked in approvals.list().into_iter().filter(|asked| asked.state == "pending") {
+            for asked in approvals.list().into_iter().filter(|asked| asked.state == ApprovalStatus::Pending) {
                 let person = Operator::ThisProcess { uid: 7 };
                 approvals
                     .answer(asked.id.parse().unwrap(), Answer::Allow { remember: false }, &person, "a test")

@@ -105,7 +105,7 @@ impl ApprovalLines {
                 line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
                 line("peer", &words(&one.peer)),
                 line("policy", &words(&one.policy)),
-                line("approval", &format!("{} ({}{})", words(&one.id), words(&one.state), abandoned(one))),
+                line("approval", &format!("{} ({}{})", words(&one.id), words(one.state.as_str()), abandoned(one))),
                 line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
                 line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
             ],
@@ -280,7 +280,7 @@ pub(crate) fn time_left(seconds: u64) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use footbridge_proto::text::needs_escape;
+    use footbridge_proto::{approval::ApprovalStatus, text::needs_escape};
 
     use super::*;
     use footbridge_calls::approval::FieldInfo;
@@ -292,7 +292,7 @@ pub(crate) mod tests {
     pub(crate) fn info(id: &str) -> ApprovalInfo {
         ApprovalInfo {
             id: id.into(),
-            state: "pending".into(),
+            state: ApprovalStatus::Pending,
             session: "agent-1".into(),
             labels: [("team".to_owned(), "\u{202e}x".to_owned())].into(),
             peer: "unix:uid=7".into(),

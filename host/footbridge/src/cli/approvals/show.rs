@@ -25,7 +25,7 @@ pub(super) fn table(found: &[ApprovalInfo]) -> String {
         return "nothing waits for an answer\n".to_owned();
     }
     let line = |one: &ApprovalInfo| {
-        let (id, state, session) = (words(&one.id), words(&one.state), words(&one.session));
+        let (id, state, session) = (words(&one.id), words(one.state.as_str()), words(&one.session));
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };

@@ -31,6 +31,7 @@ use crate::{
     report,
 };
 use footbridge_calls::approval::ApprovalInfo;
+use footbridge_proto::approval::ApprovalStatus;
 use terminal::{Event, Terminal};
 
 /// How often the harnesses are asked.
@@ -88,7 +89,8 @@ impl<'a> Harnesses<'a> {
         for (path, answer) in self.lists() {
             match answer {
                 Ok(theirs) => {
-                    let is_ours = |one: &ApprovalInfo| one.state == "pending" && !one.is_answered_elsewhere;
+                    let is_ours =
+                        |one: &ApprovalInfo| one.state == ApprovalStatus::Pending && !one.is_answered_elsewhere;
                     found.extend(theirs.into_iter().filter(is_ours));
                 }
                 Err(error @ ControlClientError::Busy { .. }) => silent.extend(self.fell_silent(path, error)),

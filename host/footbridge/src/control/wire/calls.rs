@@ -1,6 +1,6 @@
 //! A call of an operator by way of a harness that runs.
 
-use footbridge_proto::rpc::ErrorObject;
+use footbridge_proto::{approval::ApprovalStatus, rpc::ErrorObject};
 use serde::{Deserialize, Serialize};
 
 /// A tool, called as a session would: by its policy, its labels and its limits. The call ends with whoever asks.
@@ -30,8 +30,8 @@ pub(crate) struct CallTool {
 pub(crate) struct CallHeld {
     /// The approval.
     pub(crate) id: String,
-    /// Its state's word.
-    pub(crate) state: String,
+    /// How it is.
+    pub(crate) state: ApprovalStatus,
     /// When that ends by itself, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expires_at: Option<String>,

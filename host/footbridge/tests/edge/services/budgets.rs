@@ -169,18 +169,33 @@ fn bytes_of_services_are_counted_both_ways() {
     refused(&services.get("/x"), "budget.service_bytes");
 }
 
-#[test]
-fn bytes_of_tunnels_are_counted_both_ways() {
-    let services = with("tunnel_bytes = 1000\nservice_bytes = 1");
+/// What becomes of a tunnel that may pass 6000 bytes, which is more than TLS begins with, once this is asked through it: what
+/// was heard behind that, and the bytes that passed to the origin and to the client.
+fn spent_by(asked: &str) -> (Vec<u8>, [u64; 2]) {
+    let services = with("tunnel_bytes = 6000\nservice_bytes = 1");
     let mut tunnel = tunnels::opens(&services);
     let mut tls = tunnels::tls(&services, &tunnel, "localhost");
-    let asked = tls.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\n\r\n").and_then(|()| tls.flush());
-    let heard = tls.read(&mut [0; 1]);
-    assert!(asked.is_err() || !matches!(heard, Ok(1)), "{heard:?}");
+    while tls.conn.is_handshaking() {
+        tls.conn.complete_io(&mut tls.sock).unwrap();
+    }
+    let mut heard = Vec::new();
+    // It is cut somewhere.
+    let _cut = tls.write_all(asked.as_bytes()).and_then(|()| tls.flush());
+    let _end = tls.read_to_end(&mut heard);
     tunnel.must_end();
     let outcome = last(&services, "outcome");
     assert_eq!(outcome["outcome"], "budget_spent", "{outcome}");
     assert!(outcome["detail"].as_str().unwrap().contains("budget.tunnel_bytes"), "{outcome}");
     let line = format!("CONNECT localhost:{}", services.origin.port);
     refused(&tunnels::asks(&services, &line, &[&tunnels::proxy(&services)]), "budget.tunnel_bytes");
+    (heard, ["sent", "received"].map(|way| outcome[way].as_u64().unwrap()))
+}
+
+#[test]
+fn bytes_of_tunnels_are_counted_both_ways() {
+    let asked = "GET /api/x HTTP/1.1\r\nhost: localhost\r\n";
+    let (heard, [_, received]) = spent_by(&format!("{asked}x-long: {}\r\n\r\n", "y".repeat(9000)));
+    assert!(heard.is_empty() && received < 2000, "it was what is sent that spent it: {received}");
+    let (heard, [sent, _]) = spent_by("GET /api/long-head HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    assert!(heard.starts_with(b"HTTP/1.1 200 ") && sent < 2000, "it was what came that spent it: {sent}");
 }

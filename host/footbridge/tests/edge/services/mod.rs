@@ -25,7 +25,10 @@ use footbridge_calls::{approval::Answer as Decided, operator::Operator, session:
 use footbridge_core::{gate::Policy, names::ServerName, random::new_token};
 use footbridge_edge::listener::{Listen, Listener, Listeners};
 use footbridge_processes::launch::Launcher;
-use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
+use footbridge_proto::{
+    approval::ApprovalStatus,
+    endpoint::{Endpoint, TcpEndpoint},
+};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -487,7 +490,7 @@ fn agrees_to_one_request_and_not_to_its_like_with_other_headers(services: &Servi
         assert_eq!(first.join().unwrap().status, 200);
         assert_eq!(asks(&lists, "X-Stainless-Retry-Count: 1")().status, 200, "nobody is asked again");
         let other = scope.spawn(asks(&deletes, "X-Stainless-Retry-Count: 0"));
-        let pending = eventually(|| approvals.list().into_iter().find(|one| one.state == "pending"));
+        let pending = eventually(|| approvals.list().into_iter().find(|one| one.state == ApprovalStatus::Pending));
         answers(&pending.id, Decided::Deny);
         assert_eq!(other.join().unwrap().status, 403);
     });

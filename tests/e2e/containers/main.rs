@@ -4,7 +4,14 @@
 
 mod development;
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, time::Instant};
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    path::Path,
+    process::Command,
+    time::Instant,
+};
 
 use footbridge_tests::{Engine, Host, PATIENCE, Person, Ran, Running, Servers, processes, skipped};
 use nix::{libc, sys::signal::Signal};
@@ -293,6 +300,44 @@ fn nothing_is_left_of_an_engine_that_does_not_answer_where_the_harness_is_killed
     }
     running.killed();
     host.leaves_nothing_behind();
+}
+
+/// Podman without root has one: it holds the namespaces of all its user's commands. The engine is a script that does so.
+#[test]
+fn a_process_that_an_engine_needs_beyond_one_question_stays() {
+    let host = Host::with(&Servers::demo()).sandbox("podman").option("--image=x");
+    let folder = host.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    let script = "#!/bin/sh\ncase $1 in image) setsid sleep 600 >/dev/null 2>&1 & echo $! >PID;; \
+                  run) kill -0 $(cat PID) && echo it lives;; esac\n";
+    let pid = folder.join("pid");
+    footbridge_tests::programs::writes(&folder.join("podman"), &script.replace("PID", &pid.display().to_string()));
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let ran = host.runs(&["true"]);
+    let left = processes::open(fs::read_to_string(pid).unwrap().trim().parse().unwrap());
+    left.iter().for_each(processes::Process::kill);
+    assert_eq!((ran.well().as_str(), left.is_some()), ("it lives\n", true));
+}
+
+/// Read-only or not, it can connect to them. The engine is a script that says yes to everything.
+#[test]
+fn what_listens_in_what_is_mounted_is_said() {
+    let host = Host::with(&Servers::demo()).sandbox("podman").option("--image=x");
+    let (folder, mounted) = (host.path().join("bin"), host.path().join("mounted"));
+    for one in [&folder, &mounted] {
+        fs::create_dir(one).unwrap();
+    }
+    footbridge_tests::programs::writes(&folder.join("podman"), "#!/bin/sh\nexit 0\n");
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let of = |path: &Path| format!("--engine-arg=--volume={}:/m:ro", path.display());
+    drop(UnixListener::bind(mounted.join("left")).unwrap());
+    let host = host.option(of(&mounted));
+    assert_eq!(host.runs(&["true"]).stderr, "");
+    let _listener = UnixListener::bind(mounted.join("s")).unwrap();
+    let said = format!("programs here listen at {}/s, and the command can connect", mounted.display());
+    host.runs(&["true"]).fails(0, &[&said]);
+    let itself = Host::with(&Servers::demo()).sandbox("podman").option("--image=x").option(of(&mounted.join("s")));
+    itself.env("PATH", folder).runs(&["true"]).fails(0, &[&said]);
 }
 
 #[test]

@@ -91,6 +91,8 @@ pub(super) struct ContainerFiles {
     pub(super) engine_args: Vec<OsString>,
     /// What its relay is to find, as `DEVICE:INODE:PATH`.
     pub(super) mounted: Vec<OsString>,
+    /// All that is mounted.
+    pub(super) sources: Vec<PathBuf>,
     /// The folders that it can write.
     pub(super) written: Vec<HeldFolder>,
     /// All else, which stays what it is as long as it is held: no new file gets its numbers.
@@ -125,6 +127,7 @@ impl ContainerFiles {
             run,
             mounts.iter().zip(&sources).filter(|(mount, _)| mount.is_writable).map(|(_, source)| *source),
         );
+        let sources = sources.into_iter().map(Path::to_owned).collect();
         let (mut mounted, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (mount, held) in mounts.into_iter().zip(held) {
             // The layer over it has numbers of its own.
@@ -134,7 +137,7 @@ impl ContainerFiles {
             let kind = if mount.is_writable && held.path().is_dir() { &mut written } else { &mut others };
             kind.push(held);
         }
-        Ok(Self { engine_args, mounted, written, _held: others })
+        Ok(Self { engine_args, mounted, sources, written, _held: others })
     }
 }
 

@@ -424,6 +424,20 @@ fn nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed() {
     assert!(host.run_folders().is_empty());
 }
 
+/// Its container is an orphan then, and the keeper's; Podman waits until that is gone.
+#[test]
+fn nothing_is_left_when_the_monitor_of_a_container_is_killed() {
+    let Some(engine) = Engine::podman("nothing_is_left_when_the_monitor_of_a_container_is_killed") else { return };
+    let host = engine.host(Engine::TOOLS);
+    let mut running = host.shell("echo ready; sleep 600");
+    running.stdout.shows("ready\n");
+    let monitors = processes::naming(engine.path()).into_iter();
+    monitors.filter(|process| process.arguments.contains("/conmon ")).for_each(|process| process.kill());
+    // The engine's client gives up after 20 s.
+    assert_ne!(running.ends().status, 0);
+    engine.leaves_nothing_behind();
+}
+
 #[test]
 fn nothing_is_left_when_the_harness_is_killed_while_a_container_starts() {
     let name = "nothing_is_left_when_the_harness_is_killed_while_a_container_starts";

@@ -549,13 +549,15 @@ fn user_namespaces_are_refused_unless_they_are_asked_for() {
 #[test]
 fn credentials_are_hidden_and_what_is_named_shows() {
     for host in hosts("credentials_are_hidden_and_what_is_named_shows") {
-        for folder in [".ssh", ".aws", ".config/gh"] {
+        // An engine without root keeps there what its containers have in their environments.
+        owned(&home(&host).join(".local/share"), None);
+        for folder in [".ssh", ".aws", ".config/gh", ".local/share/containers"] {
             owned(&home(&host).join(folder), None);
             owned(&home(&host).join(folder).join("secret"), Some("s3cret\n"));
         }
         owned(&home(&host).join(".netrc"), Some("s3cret\n"));
         owned(&home(&host).join("notes"), Some("read\n"));
-        let script = "cat ~/.netrc ~/.ssh/* ~/.aws/* ~/.config/gh/* ~/notes 2>/dev/null; (echo x >~/.ssh/new) 2>/dev/null \
+        let script = "cat ~/.netrc ~/.ssh/* ~/.aws/* ~/.config/gh/* ~/.local/share/containers/* ~/notes 2>/dev/null; (echo x >~/.ssh/new) 2>/dev/null \
                       && echo wrote; cat ~/.ssh/new 2>/dev/null; echo end";
         assert_eq!(host.runs_script(script).well(), "read\nend\n");
         let (cloud, login) = (home(&host).join(".aws"), home(&host).join(".netrc"));

@@ -68,6 +68,20 @@ fn a_command_that_does_not_end_with_its_terminal_is_killed_soon() {
     host.leaves_nothing_behind();
 }
 
+/// Its terminal is full then, and has no room again; what waits for that must not hold up the end.
+#[test]
+fn a_command_that_ends_without_reading_what_was_typed_ends_the_run() {
+    let host = Host::with(&Servers::demo());
+    let mut person = Person::new();
+    let script = "stty raw -echo; echo ready; until test -e typed; do sleep 0.05; done; exit 6";
+    let mut running = person.starts(&host.run_of(&["sh", "-c", script]));
+    person.sees("ready");
+    // More than a terminal holds, less than two of them do: what is over stays with the harness, and this does not block.
+    person.types(&"k".repeat(30_000));
+    std::fs::write(host.work().join("typed"), "").unwrap();
+    assert_eq!(running.status().code(), Some(6));
+}
+
 #[test]
 fn a_signal_that_was_ignored_when_a_run_started_as_by_nohup_stays_so() {
     for sandbox in SANDBOXES {

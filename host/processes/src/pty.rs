@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl, open};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use nix::unistd::{getpgrp, isatty, read, tcgetpgrp, ttyname, write};
@@ -255,11 +256,26 @@ async fn pump(from: &AsyncFd<OwnedFd>, to: &AsyncFd<OwnedFd>, note: impl Fn(&[u8
 
 async fn write_all(to: &AsyncFd<OwnedFd>, mut rest: &[u8], note: impl Fn(&[u8])) -> io::Result<()> {
     while !rest.is_empty() {
-        let written = to.async_io(tokio::io::Interest::WRITABLE, |fd| again(|| write(fd, rest))).await?;
+        let written = to.async_io(tokio::io::Interest::WRITABLE, |fd| write_if_open(fd, rest)).await?;
         note(rest.get(..written).unwrap_or_default());
         rest = rest.get(written..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// One write. A full terminal whose other side is closed has no room again, and counts as ready all the same: whoever waited
+/// for room would ask again without end, and nothing else would get its turn.
+fn write_if_open(to: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    match again(|| write(to, bytes)) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && is_closed(to) => Err(Errno::EIO.into()),
+        written => written,
+    }
+}
+
+fn is_closed(terminal: &OwnedFd) -> bool {
+    let mut looked_at = [PollFd::new(terminal.as_fd(), PollFlags::empty())];
+    poll(&mut looked_at, PollTimeout::ZERO).is_ok()
+        && looked_at[0].revents().is_some_and(|events| events.contains(PollFlags::POLLHUP))
 }
 
 fn again(mut call: impl FnMut() -> nix::Result<usize>) -> io::Result<usize> {

@@ -219,18 +219,6 @@ fn what_must_not_be_mounted_is_refused_however_it_is_typed() {
         let opened = with(&[format!("--engine-arg=--volume={}:/m", hooks.display())]);
         assert_eq!(opened.status, 0, "{opened:?}");
         assert!(opened.stderr.contains(".git/hooks (what is written there runs, or is obeyed, outside)"), "{opened:?}");
-        let sockets = tempfile::tempdir().unwrap();
-        let socket = sockets.path().canonicalize().unwrap().join("engine.sock");
-        let listener = UnixListener::bind(&socket).unwrap();
-        let said = format!("{} (who listens there, outside, does as the container says)", socket.display());
-        for mounted in [&socket, sockets.path()] {
-            let opened = with(&[format!("--engine-arg=--volume={}:/m:ro", mounted.display())]);
-            assert_eq!(opened.status, 0, "{opened:?}");
-            assert!(opened.stderr.contains(&said), "{opened:?}");
-        }
-        drop(listener);
-        let closed = with(&[format!("--engine-arg=--volume={}:/m:ro", socket.display())]);
-        assert!(!closed.stderr.contains("less isolated"), "nobody listens: {closed:?}");
     }
 }
 
@@ -321,6 +309,44 @@ fn nothing_is_left_of_an_engine_that_does_not_answer_where_the_harness_is_killed
     host.leaves_nothing_behind();
 }
 
+/// Podman without root has one: it holds the namespaces of all its user's commands. The engine is a script that does so.
+#[test]
+fn a_process_that_an_engine_needs_beyond_one_question_stays() {
+    let host = Host::with(&Servers::demo()).sandbox("podman").option("--image=x");
+    let folder = host.path().join("bin");
+    fs::create_dir(&folder).unwrap();
+    let script = "#!/bin/sh\ncase $1 in image) setsid sleep 600 >/dev/null 2>&1 & echo $! >PID;; \
+                  run) kill -0 $(cat PID) && echo it lives;; esac\n";
+    let pid = folder.join("pid");
+    footbridge_tests::programs::writes(&folder.join("podman"), &script.replace("PID", &pid.display().to_string()));
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let ran = host.runs(&["true"]);
+    let left = processes::open(fs::read_to_string(pid).unwrap().trim().parse().unwrap());
+    left.iter().for_each(processes::Process::kill);
+    assert_eq!((ran.well().as_str(), left.is_some()), ("it lives\n", true));
+}
+
+/// Read-only or not, it can connect to them. The engine is a script that says yes to everything.
+#[test]
+fn what_listens_in_what_is_mounted_is_said() {
+    let host = Host::with(&Servers::demo()).sandbox("podman").option("--image=x");
+    let (folder, mounted) = (host.path().join("bin"), host.path().join("mounted"));
+    for one in [&folder, &mounted] {
+        fs::create_dir(one).unwrap();
+    }
+    footbridge_tests::programs::writes(&folder.join("podman"), "#!/bin/sh\nexit 0\n");
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let of = |path: &Path| format!("--engine-arg=--volume={}:/m:ro", path.display());
+    drop(UnixListener::bind(mounted.join("left")).unwrap());
+    let host = host.option(of(&mounted));
+    assert_eq!(host.runs(&["true"]).stderr, "");
+    let _listener = UnixListener::bind(mounted.join("s")).unwrap();
+    let said = format!("programs here listen at {}/s, and the command can connect", mounted.display());
+    host.runs(&["true"]).fails(0, &[&said]);
+    let itself = Host::with(&Servers::demo()).sandbox("podman").option("--image=x").option(of(&mounted.join("s")));
+    itself.env("PATH", folder).runs(&["true"]).fails(0, &[&said]);
+}
+
 #[test]
 fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
     for engine in Engine::each("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") {
@@ -407,6 +433,20 @@ fn nothing_is_left_when_the_command_ends_nor_when_either_side_is_killed() {
         assert_eq!(host.shells("exit 0").status, 0);
         assert!(host.run_folders().is_empty());
     }
+}
+
+/// Its container is an orphan then, and the keeper's; Podman waits until that is gone.
+#[test]
+fn nothing_is_left_when_the_monitor_of_a_container_is_killed() {
+    let Some(engine) = Engine::podman("nothing_is_left_when_the_monitor_of_a_container_is_killed") else { return };
+    let host = engine.host(Engine::TOOLS);
+    let mut running = host.shell("echo ready; sleep 600");
+    running.stdout.shows("ready\n");
+    let monitors = processes::naming(engine.path()).into_iter();
+    monitors.filter(|process| process.arguments.contains("/conmon ")).for_each(|process| process.kill());
+    // The engine's client gives up after 20 s.
+    assert_ne!(running.ends().status, 0);
+    engine.leaves_nothing_behind();
 }
 
 #[test]

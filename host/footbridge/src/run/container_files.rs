@@ -11,7 +11,6 @@ use footbridge_processes::sandbox::{
     engine_args::{Unmountable, ambiguous, host_mounts, opening, unfit, with_sources},
     held_folder::HeldFolder,
     places::is_guarded,
-    sockets::listening_below,
 };
 
 use super::{
@@ -22,8 +21,6 @@ use crate::{config::trust::walk, report};
 
 /// What the source of a mount is called.
 const SOURCE: &str = "--engine-arg with the source";
-/// How many sockets of other programs are named.
-const SOCKETS_SHOWN: usize = 3;
 
 /// Why a container cannot have what its arguments say.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +91,8 @@ pub(super) struct ContainerFiles {
     pub(super) engine_args: Vec<OsString>,
     /// What its relay is to find, as `DEVICE:INODE:PATH`.
     pub(super) mounted: Vec<OsString>,
+    /// All that is mounted.
+    pub(super) sources: Vec<PathBuf>,
     /// The folders that it can write.
     pub(super) written: Vec<HeldFolder>,
     /// All else, which stays what it is as long as it is held: no new file gets its numbers.
@@ -124,8 +123,11 @@ impl ContainerFiles {
         if let Some(file) = run.config.files.iter().find(|file| writable.reaches(file)) {
             return Err(ContainerFilesError::Obeyed(file.clone()));
         }
-        let written = mounts.iter().zip(&sources).filter(|(mount, _)| mount.is_writable).map(|(_, source)| *source);
-        say_what_opens(run, written, &sources);
+        say_what_opens(
+            run,
+            mounts.iter().zip(&sources).filter(|(mount, _)| mount.is_writable).map(|(_, source)| *source),
+        );
+        let sources = sources.into_iter().map(Path::to_owned).collect();
         let (mut mounted, mut written, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (mount, held) in mounts.into_iter().zip(held) {
             // The layer over it has numbers of its own.
@@ -135,7 +137,7 @@ impl ContainerFiles {
             let kind = if mount.is_writable && held.path().is_dir() { &mut written } else { &mut others };
             kind.push(held);
         }
-        Ok(Self { engine_args, mounted, written, _held: others })
+        Ok(Self { engine_args, mounted, sources, written, _held: others })
     }
 }
 
@@ -176,21 +178,12 @@ fn check(run: &Run, own: &[PathBuf], sources: &[&Path]) -> Result<(), ContainerF
     Ok(())
 }
 
-fn say_what_opens<'a>(run: &Run, written: impl Iterator<Item = &'a Path>, sources: &[&Path]) {
+fn say_what_opens<'a>(run: &Run, written: impl Iterator<Item = &'a Path>) {
     let mut opening = opening(&run.engine_args);
     let guarded = written.filter(|source| is_guarded(source));
     opening.extend(
         guarded.map(|source| format!("{} (what is written there runs, or is obeyed, outside)", source.display())),
     );
-    let sockets = listening_below(sources);
-    let more = sockets.len().saturating_sub(SOCKETS_SHOWN);
-    opening.extend(
-        sockets
-            .iter()
-            .take(SOCKETS_SHOWN)
-            .map(|socket| format!("{} (who listens there, outside, does as the container says)", socket.display())),
-    );
-    opening.extend((more > 0).then(|| format!("and {more} such sockets more")));
     if !opening.is_empty() {
         report::note(&format!("footbridge: less isolated by --engine-arg: {}", opening.join(", ")));
     }

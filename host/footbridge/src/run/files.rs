@@ -186,7 +186,9 @@ impl GuestFiles {
             Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
             Sandbox::Podman | Sandbox::Docker => {
                 self.since = SystemTime::now();
-                self.found = sockets::in_reach(Reach { named: &self.writes, layered: None });
+                self.found = sockets::within(&self.container.sources);
+                say_not_whole(&self.found.cut);
+                say_what_listens(&self.found);
                 self.repositories = Repositories::below(&self.writes);
                 Ok(FilePlan::default())
             }
@@ -362,6 +364,17 @@ fn say_not_whole(cut: &[PathBuf]) {
             "footbridge: not looked through whole for sockets of other programs, which the command could connect to: {}; \
              name folders further down",
             names_of(cut)
+        ));
+    }
+}
+
+/// Says which sockets a container is given with what is mounted: read-only or not, it can connect to them.
+fn say_what_listens(found: &FoundSockets) {
+    if !found.sockets.is_empty() {
+        let sockets: Vec<PathBuf> = found.sockets.iter().cloned().collect();
+        report::note(&format!(
+            "footbridge: less isolated by --engine-arg: programs here listen at {}, and the command can connect to them",
+            names_of(&sockets)
         ));
     }
 }

@@ -47,6 +47,8 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
     let command = command.streams(stdin, stdout, stderr);
     // Before the command starts: from then on whoever sends a signal expects it to get there.
     let mut signals = Signals::listen_if_not_ignored(&PASSED_ON)?;
+    // Now, since the terminal may be closed while the command starts.
+    let patience = Patience::new();
     let (mut kept, mut early) = match started(command, &mut signals).await? {
         ControlFlow::Continue(started) => started,
         ControlFlow::Break(status) => return Ok(status),
@@ -62,7 +64,7 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
                 }
             };
         }
-        wait(&mut kept, &mut signals, early, delivery).await
+        wait(&mut kept, &mut signals, early, patience, delivery).await
     };
     let ended = async {
         tokio::select! {
@@ -168,9 +170,10 @@ async fn wait(
     kept: &mut Kept,
     signals: &mut Signals,
     early: Option<Signal>,
+    mut patience: Patience,
     mut delivery: Option<SignalDelivery>,
 ) -> anyhow::Result<i32> {
-    let (mut next, mut patience) = (early, Patience::new());
+    let mut next = early;
     loop {
         if let Some(signal) = next
             && patience.ends_by(signal, Instant::now())

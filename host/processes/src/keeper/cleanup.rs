@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
 
-use super::finish::{Ending, LONGEST_PAUSE, end_all, none_left_within, pause};
+use super::finish::{Ending, LONGEST_PAUSE, end_all, none_left_within, pause, reap};
 use super::order::Cleanup;
 
 /// How long the command may take. A healthy engine needs a tenth of a second.
@@ -24,25 +24,30 @@ const HELPERS: Duration = Duration::from_secs(5);
 impl Cleanup {
     /// Has everything ended in order; says how the program ended if it did so meanwhile.
     pub(super) fn run(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
-        self.run_command(signals);
+        let first = self.run_command(program, signals);
         let (none_left, ending) = none_left_within(HELPERS, program, signals);
+        let ending = first.or(ending);
         if none_left {
             // One that only ended meanwhile may have made a container behind the engine's back.
             if ending.is_some() {
-                self.run_command(signals);
+                self.run_command(program, signals);
             }
             return ending;
         }
         let killed = end_all(program, signals);
-        self.run_command(signals);
+        self.run_command(program, signals);
         ending.or(killed)
     }
 
-    fn run_command(&self, signals: &SignalFd) {
-        self.run_command_within(COMMAND, signals);
+    /// Runs it; says how the program ended if it did so meanwhile. Orphans are taken note of as they end: a container whose
+    /// monitor was killed is this process's, and the engine waits for it to be gone.
+    fn run_command(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
+        let mut ending = None;
+        self.run_command_within(COMMAND, signals, || ending = ending.or(reap(program).program));
+        ending
     }
 
-    fn run_command_within(&self, time: Duration, signals: &SignalFd) {
+    fn run_command_within(&self, time: Duration, signals: &SignalFd, mut meanwhile: impl FnMut()) {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
         // In a group of its own: an engine's client may be a script, and what it waits for would go on without it.
@@ -58,6 +63,8 @@ impl Cleanup {
                 return;
             }
             pause(LONGEST_PAUSE, signals);
+            // It may take note of the command itself, too, which then cannot be waited for: that ends it here as well.
+            meanwhile();
         }
     }
 }
@@ -79,7 +86,7 @@ mod tests {
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         };
         let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();
-        cleanup.run_command_within(Duration::from_secs(5), &signals);
+        cleanup.run_command_within(Duration::from_secs(5), &signals, || ());
         let pid = std::fs::read_to_string(&file).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         // It is whoever reaps orphans that takes it away.

@@ -61,6 +61,7 @@ impl KeptCommand {
             confined: false,
             own_files: FilePlan::default(),
             cleanup: None,
+            leaves_others: false,
         };
         let helper = PathBuf::from("/proc/self/exe");
         Self { helper, order, streams: Default::default(), local_terminal: None, more: Vec::new() }
@@ -151,6 +152,13 @@ impl KeptCommand {
             args: args.to_owned(),
             env: env.to_owned(),
         });
+        self
+    }
+
+    /// Says that the program may leave a process of its user's behind when it ends by itself, as Podman without root does,
+    /// whose first command starts the one that holds the namespaces of all others. In any other case nothing is left.
+    pub(crate) fn leaves_others(mut self) -> Self {
+        self.order.leaves_others = true;
         self
     }
 

@@ -59,6 +59,8 @@ pub(super) struct Order {
     /// What a confined program sees of the harness's own files, where it has namespaces of its own.
     pub(super) own_files: FilePlan,
     pub(super) cleanup: Option<Cleanup>,
+    /// Whether what it started stays when it ends by itself.
+    pub(super) leaves_others: bool,
 }
 
 /// The first message, with the order's file, the given streams, the local terminal, and then what else the program

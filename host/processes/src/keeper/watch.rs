@@ -1,7 +1,8 @@
 //! The keeper process itself: starts the program, waits, and leaves nothing behind.
 //!
 //! States: starting (the pipe for refusals is open), running, ending. It ends when the program ends or when the other
-//! end of its socket is gone, which is when the harness asked for it or died. In ending it kills all descendants.
+//! end of its socket is gone, which is when the harness asked for it or died. In ending it kills all descendants; those of
+//! a program that may leave others, and ended by itself, it leaves.
 //! Every failure of its own ends it too, and with it the program. `kill -9` of the keeper ends the program by the kernel,
 //! and all that came of it where it has a pid namespace ([`OwnProcesses`]); elsewhere its descendants may stay.
 
@@ -41,6 +42,7 @@ struct Keeper {
     program: Pid,
     target: Target,
     cleanup: Option<Cleanup>,
+    leaves_others: bool,
     channel: OwnedFd,
     signals: SignalFd,
     /// Open until the program runs.
@@ -64,8 +66,7 @@ fn start() -> nix::Result<Keeper> {
     let mut descriptors = descriptors.into_iter();
     // Before the order is read, so that the copy of this process has nothing of it.
     let own_processes = if opening.own_processes { OwnProcesses::begin()? } else { None };
-    let order = File::from(descriptors.next().ok_or(Errno::EBADMSG)?);
-    let order: Order = serde_json::from_reader(std::io::BufReader::new(order)).map_err(|_| Errno::EBADMSG)?;
+    let order = read_order(descriptors.next())?;
     if order.isolation.is_none() {
         set_dumpable(false)?;
     }
@@ -97,14 +98,33 @@ fn start() -> nix::Result<Keeper> {
             set_dumpable(false)?;
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
             let starting = Some(File::from(starting));
-            let Order { target, cleanup, .. } = order;
-            Ok(Keeper { program: child, target, cleanup, channel, signals, starting, local_terminal, own_processes })
+            let Order { target, cleanup, leaves_others, .. } = order;
+            Ok(Keeper {
+                program: child,
+                target,
+                cleanup,
+                leaves_others,
+                channel,
+                signals,
+                starting,
+                local_terminal,
+                own_processes,
+            })
         }
-        Err(refusal) => {
-            let _harness_may_be_gone = channel::send(&channel, &Report::Refused(refusal), &[]);
-            Err(Errno::ECHILD)
-        }
+        Err(refusal) => Err(told(&channel, refusal)),
     }
+}
+
+/// Tells the harness why there is no program; gives what that ends this process with.
+fn told(channel: &OwnedFd, refusal: StartRefusal) -> Errno {
+    let _harness_may_be_gone = channel::send(channel, &Report::Refused(refusal), &[]);
+    Errno::ECHILD
+}
+
+/// The order in this file.
+fn read_order(file: Option<OwnedFd>) -> nix::Result<Order> {
+    let file = File::from(file.ok_or(Errno::EBADMSG)?);
+    serde_json::from_reader(std::io::BufReader::new(file)).map_err(|_| Errno::EBADMSG)
 }
 
 /// The socket to the harness, which this process got as its standard input.
@@ -145,7 +165,10 @@ impl Keeper {
         if ending.is_some() {
             self.settle_start();
         }
-        let ending = self.end(ending.is_some()).or(ending);
+        let ending = match ending {
+            Some(Ending::Exited(_)) if self.leaves_others => ending,
+            Some(_) | None => self.end(ending.is_some()).or(ending),
+        };
         let (report, status) = match ending {
             Some(Ending::Exited(code)) => (Report::Exited(code), code),
             Some(Ending::Signaled(signal)) => (Report::Signaled(signal), 128 + signal),

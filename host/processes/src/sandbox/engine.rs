@@ -1,8 +1,10 @@
 //! The container engines: which there are, how they are called, and whether they answer.
 //!
 //! Nothing of it knows containers. Each question is under a keeper of its own, so that nothing is left of an engine that
-//! does not answer, nor where this process ends meanwhile. What an engine says when it refuses is passed on as an error's text, which is
-//! escaped where it is printed.
+//! does not answer, nor where this process ends meanwhile. One that answers may leave a process: the first command of
+//! Podman without root starts one that holds the namespaces of all others of its user, and a container that had to start
+//! it would end it with itself. What an engine says when it refuses is passed on as an error's text, which is escaped where
+//! it is printed.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -230,7 +232,7 @@ impl Engine {
         let name = self.name();
         // A client may be a script that starts others, which would go on without it.
         let command = Kept::command(&self.program).args(&self.global).args(words).env(env.iter().cloned());
-        let command = command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Pipe);
+        let command = command.streams(ProgramStream::Null, ProgramStream::Null, ProgramStream::Pipe).leaves_others();
         let not_run = |source| EngineError::NotRun { name, source };
         let mut kept = command.spawn().await.map_err(|error| not_run(error_of(error)))?;
         let stderr = kept.stderr.take();

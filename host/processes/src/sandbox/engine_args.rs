@@ -66,30 +66,36 @@ pub fn with_sources(args: &[OsString], sources: &[&Path]) -> Result<Vec<OsString
     Ok(all)
 }
 
-/// The first of these arguments whose source is read in different ways by different versions of an engine, with a colon in
-/// it, and what to write in its place.
+/// The first of these arguments of which only the engine knows what of the host it opens, and what to write in its place:
+/// one with a pattern, with a second folder, or with a colon in a path, which versions of an engine read in different ways.
 #[must_use]
 pub fn ambiguous(args: &[OsString]) -> Option<String> {
-    let is_ambiguous = |one: &&Typed| {
+    let why = |one: &Typed| {
         let value = one.value.as_deref().unwrap_or_default();
-        let is_elsewhere = one.mounts().is_some_and(|mount| !mount.target.is_absolute());
-        matches!(one.flag.as_str(), "-v" | "--volume") && (value.contains("\\:") || is_elsewhere)
+        let is_elsewhere = || one.mounts().is_some_and(|mount| !mount.target.is_absolute());
+        match one.flag.as_str() {
+            "--mount" if value.contains("type=glob") => {
+                Some("which files a pattern names is up to the engine: name each of them, with type=bind".to_owned())
+            }
+            "-v" | "--volume" if value.contains("upperdir=") => Some(
+                "what is written goes into a folder that is not the source: leave upperdir and workdir out".to_owned(),
+            ),
+            "-v" | "--volume" if value.contains("\\:") || is_elsewhere() => {
+                Some(format!("if a colon is in the path, {}", by_mount(Path::new("PATH"))))
+            }
+            _ => None,
+        }
     };
-    let shown = |one: &Typed| format!("{}: if a colon is in the path, {}", one.shown(), by_mount(Path::new("PATH")));
-    typed(args).iter().find(is_ambiguous).map(shown)
+    typed(args).iter().find_map(|one| Some(format!("{}: {}", one.shown(), why(one)?)))
 }
 
 /// The first of these arguments by which the container would not be ours to see, to signal or to remove.
 #[must_use]
 pub fn unfit(args: &[OsString]) -> Option<String> {
     let is_unfit = |one: &Typed| match one.flag.as_str() {
-        "--name" | "--volumes-from" | "--pod" | "--replace" | "--cidfile" => true,
+        "--name" | "--volumes-from" | "--pod" | "--pod-id-file" | "--replace" | "--cidfile" => true,
         "-d" | "--detach" => is_yes(one.value.as_deref()),
         "--rm" | "--interactive" | "-i" => !is_yes(one.value.as_deref()),
-        // Which files that are is known to the engine alone.
-        "--mount" => one.value.as_ref().is_some_and(|value| value.contains("type=glob")),
-        // It is written through a path of the host that is not its source.
-        "-v" | "--volume" => one.value.as_ref().is_some_and(|value| value.contains("upperdir=")),
         _ => false,
     };
     typed(args).iter().find(|one| is_unfit(one)).map(Typed::shown)
@@ -107,6 +113,8 @@ pub fn opening(args: &[OsString]) -> Vec<String> {
                 value == "host" || value.starts_with("container:") || value.starts_with("ns:")
             }
             "--cap-add" | "--device" | "--network" | "--net" | "--env-host" | "--publish" | "-p" => true,
+            "--use-api-socket" => is_yes(one.value.as_deref()),
+            "--group-add" => value == "keep-groups",
             "--security-opt" => ["unconfined", "disable", "unmask", "new-privileges"]
                 .iter()
                 .any(|part| value.contains(part) && value != "no-new-privileges" && value != "no-new-privileges=true"),
@@ -331,7 +339,17 @@ mod tests {
     }
 
     #[test]
-    fn a_colon_in_a_path_is_told_with_the_flag_that_takes_it() {
+    fn what_only_the_engine_can_read_is_told_with_what_to_write_in_its_place() {
+        for (words, told) in [
+            (
+                &["--mount=type=glob,src=/p*,dst=/w"][..],
+                "--mount=type=glob,src=/p*,dst=/w: which files a pattern names",
+            ),
+            (&["-v", "/l:/w:O,upperdir=/p"], "-v=/l:/w:O,upperdir=/p: what is written"),
+        ] {
+            let said = ambiguous(&args(words)).unwrap();
+            assert!(said.starts_with(told), "{said}");
+        }
         for one in ["--volume=/a\\:b:/w", "-v/a:b:/w"] {
             let told = ambiguous(&args(&[one])).unwrap();
             assert!(told.contains("--engine-arg=--mount=type=bind,source=PATH"), "{told}");
@@ -348,20 +366,26 @@ mod tests {
             (&["-d"], "-d"),
             (&["-itd"], "-d"),
             (&["--detach=true"], "--detach=true"),
-            (&["--mount=type=glob,src=/p*,dst=/w"], "--mount=type=glob,src=/p*,dst=/w"),
+            (&["--pod-id-file=x"], "--pod-id-file=x"),
             (&["--rm=false"], "--rm=false"),
             (&["--volumes-from=a"], "--volumes-from=a"),
-            (&["-v", "/l:/w:O,upperdir=/p"], "-v=/l:/w:O,upperdir=/p"),
         ] {
             assert_eq!(unfit(&args(words)).as_deref(), Some(shown), "{words:?}");
         }
         let fine = ["--memory=2g", "--detach=false", "--rm", "-it", "--env", "A=b", "--runtime=runc", "--read-only"];
         assert_eq!((unfit(&args(&fine)), opening(&args(&fine))), (None, Vec::new()));
-        for one in
-            ["--privileged", "--pid=host", "--security-opt=seccomp=unconfined", "--read-only=false", "--cap-add=all"]
-        {
+        for one in [
+            "--privileged",
+            "--pid=host",
+            "--security-opt=seccomp=unconfined",
+            "--read-only=false",
+            "--cap-add=all",
+            "--use-api-socket",
+            "--group-add=keep-groups",
+        ] {
             assert_eq!(opening(&args(&[one])), [one]);
         }
-        assert_eq!(opening(&args(&["--security-opt=no-new-privileges", "--ipc=private"])), Vec::<String>::new());
+        let fine = ["--security-opt=no-new-privileges", "--ipc=private", "--group-add=video"];
+        assert_eq!(opening(&args(&fine)), Vec::<String>::new());
     }
 }

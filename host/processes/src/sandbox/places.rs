@@ -15,7 +15,7 @@ pub const SOCKETS: [&str; 5] = ["/run", "/var/lib/incus", "/var/lib/lxd", "/var/
 pub const KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// Where people and programs keep credentials, below the home folder; and what they typed, which often holds some.
-pub const CREDENTIALS: [&str; 128] = [
+pub const CREDENTIALS: [&str; 131] = [
     ".ssh",
     ".gnupg",
     ".age",
@@ -67,6 +67,9 @@ pub const CREDENTIALS: [&str; 128] = [
     ".gradle/gradle.properties",
     ".hex/hex.config",
     ".local/share/com.vercel.cli",
+    ".local/share/containerd",
+    ".local/share/containers",
+    ".local/share/docker",
     ".local/share/gem/credentials",
     ".local/share/uv/credentials",
     ".m2/settings-security.xml",
@@ -147,7 +150,7 @@ pub const CREDENTIALS: [&str; 128] = [
 ];
 
 /// Where the system keeps credentials, which root may read.
-pub const OF_THE_SYSTEM: [&str; 24] = [
+pub const OF_THE_SYSTEM: [&str; 27] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -172,6 +175,9 @@ pub const OF_THE_SYSTEM: [&str; 24] = [
     "/etc/kubernetes",
     "/etc/rancher",
     "/var/lib/kubelet",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+    "/var/lib/docker",
 ];
 
 /// Variables that name such a place elsewhere; a colon may stand between several.

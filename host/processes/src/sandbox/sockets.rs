@@ -100,12 +100,28 @@ pub fn in_reach(reach: Reach<'_>) -> FoundSockets {
     all
 }
 
+/// The sockets that somebody has bound and that show where these files and folders are mounted.
+#[must_use]
+pub fn within(sources: &[PathBuf]) -> FoundSockets {
+    let is_packaged = |path: &Path| PACKAGED.iter().any(|place| path.starts_with(place));
+    let looked_at: Vec<PathBuf> = sources.iter().filter(|source| !is_packaged(source)).cloned().collect();
+    let mut all = below_but_for(&looked_at, &is_packaged);
+    let is_within = |path: &PathBuf| sources.iter().any(|source| path.starts_with(source));
+    let themselves = sources.iter().filter(|source| is_socket(source) && is_bound(source)).cloned();
+    all.sockets.extend(themselves.chain(bound().into_iter().filter(is_within)));
+    all
+}
+
 /// The sockets below these folders that somebody has bound.
 #[must_use]
 pub fn below(folders: &[PathBuf]) -> FoundSockets {
+    below_but_for(folders, &|_| false)
+}
+
+fn below_but_for(folders: &[PathBuf], is_elsewhere: &dyn Fn(&Path) -> bool) -> FoundSockets {
     let mut all = FoundSockets::default();
     for folder in folders {
-        let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, &|_| false);
+        let mut walk = Walk::new([MAX_FOLDERS, ENTRIES], None, is_elsewhere);
         walk.through([folder.clone()]);
         let mut closed = walk.closed.into_iter().filter(|path| is_own(path));
         all.closed.extend(closed.by_ref().take(MAX_CLOSED));
@@ -292,16 +308,11 @@ fn connect(path: &Path) -> io::Result<()> {
 /// The socket files of this network namespace at which somebody listens now, by the names that they were bound by.
 fn bound() -> Vec<PathBuf> {
     let text = fs::read("/proc/net/unix").unwrap_or_default();
-    let is_socket = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
-    text.split(|byte| *byte == b'\n').skip(1).filter_map(bound_path).filter(is_socket).collect()
+    text.split(|byte| *byte == b'\n').skip(1).filter_map(bound_path).filter(|path| is_socket(path)).collect()
 }
 
-/// The socket files at or below these places at which somebody listens now, in order, as far as the kernel's list has them:
-/// those of this network namespace, by the names that they were bound by.
-#[must_use]
-pub fn listening_below(places: &[&Path]) -> BTreeSet<PathBuf> {
-    let real = bound().into_iter().filter_map(|path| path.canonicalize().ok());
-    real.filter(|path| places.iter().any(|place| path.starts_with(place))).collect()
+fn is_socket(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 /// The path in a line of `/proc/net/unix`: what follows the seventh column, if it is one.
@@ -353,6 +364,9 @@ mod tests {
         let reach = Reach { named: &[folder.path().to_owned()], layered: None };
         let found = in_reach(reach).sockets;
         assert!(all.iter().all(|path| found.contains(path)) && !found.contains(&at("left")));
+        let by_itself = within(&["another", "file", "left", "none"].map(at)).sockets;
+        assert_eq!(Vec::from_iter(by_itself), [at("another")]);
+        assert!(within(&[folder.path().to_owned()]).sockets.into_iter().eq(all));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_tests::{Bridge, Host, PATIENCE, Ran, Running, Servers};
+use footbridge_tests::{Bridge, Host, PATIENCE, Ran, Running, Servers, programs};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn a_rollback_of_everything_at_once_shows_against_a_head_kept_elsewhere() {
     assert_eq!(heads.lines().count(), 4, "one of the start and one of the end of each: {heads}");
     assert_eq!(audit(&host, &["verify", "--head", heads.lines().next().unwrap()]).status, 0);
     let forged = heads.lines().next().unwrap().replacen("\"seq\":1", "\"seq\":2", 1);
-    audit(&host, &["verify", "--head", &forged]).fails(125, &["signature does not hold"]);
+    audit(&host, &["verify", "--head", &forged]).fails(2, &["signature does not hold"]);
 }
 
 #[test]
@@ -159,6 +159,23 @@ fn tail_shows_what_was_asked_for_and_follows_into_new_runs_and_files() {
     following.stdout.shows("demo/last");
     following.signal(Signal::SIGINT);
     let _its_signal = following.status();
+    for (bad, why) in [("{\"x\":1}", "--head"), ("/nonexistent/heads.jsonl", "cannot read the heads in")] {
+        audit(&host, &["verify", "--head", bad]).fails(2, &[why]);
+    }
+}
+
+#[test]
+fn what_is_followed_ends_with_its_reader() {
+    let path = format!("{}:{}", programs::folder().display(), std::env::var("PATH").unwrap());
+    let daemon = Host::with(&Servers::demo()).env("PATH", path).policy("ask").serves();
+    let guest = daemon.opens("agent", &[]);
+    let _logged = guest.calls("demo", "now", json!({}));
+    for follow in ["audit tail --follow -n 1", "servers logs demo --follow -n 1", "approvals watch --json"] {
+        let _waits =
+            guest.starts_to_ask("callTool", json!({"server": "demo", "tool": "add_note", "arguments": {"text": "x"}}));
+        let ran = Running::start(&mut daemon.host.shell_of(&format!("footbridge {follow} | head -n 1"))).ends();
+        assert!(ran.status == 0 && ran.stdout.lines().count() == 1, "{follow}: {ran:?}");
+    }
 }
 
 #[test]

@@ -85,7 +85,8 @@ fn only_the_server_that_is_needed_is_started_and_lists_start_none_twice() {
     assert!(tools.contains("\n  get_weather ") && tools.contains("footbridge tools <server> <tool>"), "{tools}");
     let full = host.one_shot(&["tools", "one", "get_weather"]).well();
     assert!(
-        full.contains("city (string, required)") && full.contains("Use: footbridge call one get_weather"),
+        full.contains(r#""enum":["metric","imperial"],"default":"metric""#)
+            && full.ends_with("Call it: footbridge call one get_weather '{\"city\":\"text\"}'\n"),
         "{full}"
     );
     assert_eq!(counts(), [1, 0], "its list is kept");

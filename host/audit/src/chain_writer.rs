@@ -40,7 +40,8 @@ impl ChainWriter {
     pub(super) fn begin(&mut self, sync: bool) -> io::Result<()> {
         let head_key = self.heads.as_ref().map(|heads| heads.key().to_owned());
         let version = env!("CARGO_PKG_VERSION");
-        self.commit(&[&Record::started(version, std::process::id(), sync, head_key.as_deref())], None)?;
+        let started = Record::started(version, std::process::id(), sync, head_key.as_deref());
+        self.commit(&[&started], None).inspect_err(|_| self.journal.abandon())?;
         let end = self.chain.end();
         let Some(heads) = &mut self.heads else { return Ok(()) };
         if end.seq > 1 {

@@ -6,7 +6,7 @@
 //! be begun, it grows on.
 
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io,
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -64,6 +64,9 @@ pub trait Journal: Send {
 
     /// Gives back the room that was made and is not needed any more, at the end.
     fn give_back_room(&mut self) {}
+
+    /// Leaves nothing behind where not one record could be written: a chain without a line is only in the way.
+    fn abandon(&mut self) {}
 
     /// Whether a write ends in memory, and waits for no disk and for nobody else: then whoever records something may
     /// write it, which is sooner done than handing it to a thread.
@@ -338,6 +341,14 @@ impl Journal for FileJournal {
         if self.reserved > self.end() && !self.torn && self.check_place().is_ok() {
             // It costs room alone.
             let _kept = self.cut_back();
+        }
+    }
+
+    fn abandon(&mut self) {
+        // Where it is not empty, or another one by now, it stays.
+        if self.end() == 0 && self.check_name().is_ok() && self.cut_back().is_ok() {
+            let folder = self.path.parent().unwrap_or(Path::new("/"));
+            let _stays = fs::remove_file(&self.path).and_then(|()| fs::remove_dir(folder));
         }
     }
 

@@ -1,8 +1,14 @@
 //! The one place that prints errors and messages of the command line.
 
-use std::io::{self, Write as _};
+use std::{
+    io::{self, Write as _},
+    os::fd::AsFd,
+    thread,
+    time::Duration,
+};
 
 use footbridge_proto::text::EscapedLines;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Prints an error with its causes, one a line, on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
@@ -50,5 +56,49 @@ pub(crate) fn piece(text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))),
         Ok(()) => Ok(true),
+    }
+}
+
+/// Waits this long before more is written, or until nobody reads standard output any more. Whether somebody does.
+pub(crate) fn stays_read(time: Duration) -> bool {
+    stays_open(io::stdout(), time)
+}
+
+fn stays_open(output: impl AsFd, time: Duration) -> bool {
+    let mut outputs = [PollFd::new(output.as_fd(), PollFlags::empty())];
+    let longest = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+    match poll(&mut outputs, longest) {
+        Ok(0) => true,
+        Ok(_)
+            if outputs[0].revents().is_some_and(|found| found.intersects(PollFlags::POLLERR | PollFlags::POLLHUP)) =>
+        {
+            false
+        }
+        // There is none, so whether it is read is nobody's question.
+        Ok(_) | Err(_) => {
+            thread::sleep(time);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, time::Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_leaves_is_noticed_while_nothing_is_written() {
+        let (reader, writer) = io::pipe().unwrap();
+        assert!(stays_open(&writer, Duration::from_millis(1)));
+        let leaves = thread::spawn(move || drop(reader));
+        let (start, long) = (Instant::now(), Duration::from_secs(3600));
+        assert!(!stays_open(&writer, long) && start.elapsed() < long);
+        leaves.join().unwrap();
+        assert!(
+            stays_open(File::open("/dev/null").unwrap(), Duration::from_millis(1)),
+            "what nobody reads, nobody leaves"
+        );
     }
 }

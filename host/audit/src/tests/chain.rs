@@ -329,3 +329,16 @@ fn nothing_is_recorded_in_a_file_that_was_replaced_and_all_of_it_once_it_is_back
     fs::File::options().write(true).open(&path).unwrap().set_len(4).unwrap();
     assert!(journal.commit(b"three\n").is_err());
 }
+
+#[test]
+fn a_chain_that_has_no_record_leaves_nothing_behind_and_one_that_has_some_stays() {
+    let place = tempfile::tempdir().unwrap();
+    let audit = place.path().join("audit");
+    let chains = || std::fs::read_dir(&audit).unwrap().count();
+    FileJournal::create(&audit).unwrap().abandon();
+    assert_eq!(chains(), 0);
+    let mut journal = FileJournal::create(&audit).unwrap();
+    journal.commit(b"{}\n").unwrap();
+    journal.abandon();
+    assert_eq!((chains(), std::fs::read(journal.path()).unwrap().as_slice()), (1, b"{}\n".as_slice()));
+}

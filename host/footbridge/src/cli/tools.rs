@@ -2,6 +2,7 @@
 
 use clap::Args;
 use footbridge_proto::{
+    rpc,
     text::Escaped,
     wire::{EXAMPLES, ServerEntry, ServerList, ServerStatus, ToolEntry, ToolList},
 };
@@ -17,7 +18,14 @@ use crate::{
     oneshot::{failure::OneShotFailure, lists::Names},
     report,
 };
-use footbridge_cli::{layout, output, show, suggest::instead};
+use footbridge_cli::{
+    answers::ToolDescription,
+    flags::{quoted, typed_name},
+    layout, output,
+    schema::sample,
+    show,
+    suggest::instead,
+};
 
 const AFTER: &str =
     "Servers are started, listed and ended; what they said is kept, and shown from then on without starting \
@@ -82,7 +90,12 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
     if list.names.changed.contains(&tool) {
         report::note(CHANGED);
     }
-    print(&full, json, |full| show::tool(&server, &tool, full, &format!("footbridge call{}", known.option())))
+    let (raw, call) = (rpc::raw(&full), format!("footbridge call{}", known.option()));
+    print(&full, json, |full: &ToolDescription| {
+        let arguments = quoted(&sample(&full.input_schema, &full.input_schema).to_string());
+        let (server, tool) = (typed_name(&server), typed_name(&tool));
+        format!("{}Call it: {call} {server} {tool} {arguments}\n", show::whole(full, &raw))
+    })
 }
 
 fn all(from: &KnownTools, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
@@ -130,7 +143,7 @@ fn print<T: serde::de::DeserializeOwned>(
     json: bool,
     show: impl FnOnce(&T) -> String,
 ) -> Result<(), OneShotFailure> {
-    let raw: Box<RawValue> = footbridge_proto::rpc::raw(answer);
+    let raw: Box<RawValue> = rpc::raw(answer);
     if json {
         return Ok(output::print(&(layout::one_line(&raw) + "\n"))?);
     }

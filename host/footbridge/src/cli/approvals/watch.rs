@@ -133,7 +133,9 @@ pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
         lines.extend(known.difference(&now).map(|id| serde_json::json!({"event": "gone", "id": id})));
         report::out(&show::json_lines(&lines)?)?;
         known = now;
-        thread::sleep(EVERY);
+        if !report::stays_read(EVERY) {
+            return Ok(());
+        }
     }
 }
 

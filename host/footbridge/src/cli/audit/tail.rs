@@ -4,7 +4,6 @@ use std::{
     collections::{HashSet, VecDeque},
     io,
     path::{Path, PathBuf},
-    thread,
     time::{Duration, SystemTime},
 };
 
@@ -63,8 +62,7 @@ pub(super) fn main(args: &TailArgs, place: &Place) -> anyhow::Result<i32> {
     last.iter().try_for_each(|shown| printer.line(&shown.text))?;
     printer.flush()?;
     let mut known: HashSet<String> = chains.into_iter().map(|chain| chain.name).collect();
-    while args.follow && !printer.is_left() {
-        thread::sleep(LOOK_EVERY);
+    while args.follow && !printer.is_left() && report::stays_read(LOOK_EVERY) {
         if args.which.chain.is_none() {
             for chain in folders(&place.audit)? {
                 if known.insert(chain.name.clone()) {
@@ -304,6 +302,7 @@ fn what(kind: &str, record: &ReadRecord) -> String {
             let what = if text("kind") == "elicitation" { "question " } else { "" };
             format!("{what}{}{by}, id {}", text("state"), text("id"))
         }
+        "pin_accepted" => format!("{} by {}", text("definition"), text("approver")),
         "limited" => format!("{}: {}", counted(&text("count"), "time"), text("reason")),
         "started" => labelled(&["version", "pid"]),
         "session" => labelled(&["policy", "services", "listeners", "labels", "limits"]),

@@ -8,7 +8,7 @@ use footbridge_proto::text::Escaped;
 use serde_json::json;
 
 use super::{BAD, Place, in_store, is_there};
-use crate::{report, store::StoreKind};
+use crate::{cli::USAGE, report, store::StoreKind};
 use footbridge_audit::{
     parse_public_key,
     read::{KnownHeads, ProblemKind, Report, parse_heads, verify},
@@ -58,7 +58,13 @@ impl Findings {
 pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     let mut given = Vec::new();
     for text in &args.heads {
-        given.extend(read_heads(text)?);
+        match read_heads(text) {
+            Ok(heads) => given.extend(heads),
+            Err(error) => {
+                report::error(&error);
+                return Ok(USAGE);
+            }
+        }
     }
     let given_chains: Vec<String> = given.iter().map(|head| head.chain.clone()).collect();
     let mut known = KnownHeads::of(&place.audit, &args.keys, given);

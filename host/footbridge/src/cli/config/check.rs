@@ -53,9 +53,11 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
     let writable = Writable::here();
     let (folders, variables) = folders_and_variables(writable)?;
     let (mut config, mut mistakes) = look_over(&files.config, &folders, &variables);
+    // What one server lacks is a mistake of that one.
+    let are_others_fine = mistakes.is_empty();
     mistakes.extend(config.lacking.iter().cloned());
     let (mut servers, mut services): (Vec<String>, Vec<String>) = Default::default();
-    if mistakes.is_empty() {
+    if are_others_fine {
         servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
         services.extend(config.services.iter().map(|spec| spec.name.to_string()));
         nothing = NoConfiguration::check(&config).err();
@@ -87,6 +89,9 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
+        if start && !are_others_fine {
+            text.push_str("no server was started: mend that first\n");
+        }
         if ok && all_start {
             text.push_str(&verdict(&servers, &services, &read, notes.len()));
         }

@@ -49,8 +49,16 @@ fn folder(check: &str, path: &Path) -> Finding {
     let shown = path.display();
     let meta = match path.metadata() {
         Ok(meta) => meta,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Finding::skipped(check, format!("{shown} is not there yet"));
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return match made(path) {
+                Err(error) if check != "configuration folder" => Finding::problem(
+                    check,
+                    format!("{shown} is not there, and cannot be made: {error}"),
+                )
+                .means("the record and sockets have no place, so nothing starts")
+                .mend("make it as who can, for this user, or name another one (FOOTBRIDGE_STATE, FOOTBRIDGE_RUNTIME)"),
+                _ => Finding::skipped(check, format!("{shown} is not there yet")),
+            };
         }
         Err(error) => return Finding::problem(check, format!("{shown}: {error}")),
     };
@@ -72,6 +80,13 @@ fn folder(check: &str, path: &Path) -> Finding {
     } else {
         Finding::ok(check, shown.to_string())
     }
+}
+
+/// Makes a folder where this one, or the first of those above it, would be made, and removes it.
+fn made(missing: &Path) -> io::Result<()> {
+    let above = missing.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let probe = above.join(format!(".doctor-{}", std::process::id()));
+    fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe))
 }
 
 /// Writes a small file there, as far as the disk, and removes it.

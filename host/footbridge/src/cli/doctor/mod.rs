@@ -1,5 +1,5 @@
 //! `footbridge doctor`: every hop from this machine to each tool, in order, each with what was found, what it means and
-//! what mends it. Nothing is changed but for a small file that is written and removed in the state and runtime folders, and
+//! what mends it. Nothing is changed but for a small file that is written and removed in the state and runtime folders, or a folder where they would be made, and
 //! the logs of servers that are started; no tool is called.
 
 mod machine;

@@ -1,7 +1,7 @@
 //! `footbridge servers logs`: the end of what a server wrote to its standard error, with what harnesses noted of it.
 //! What it wrote is escaped.
 
-use std::{path::Path, thread, time::Duration};
+use std::{path::Path, time::Duration};
 
 use clap::Args;
 use footbridge_proto::text::Escaped;
@@ -47,8 +47,7 @@ pub(super) fn main(args: &LogsArgs, state: &Path) -> anyhow::Result<()> {
     let (mut reader, lines) = LogReader::open(state, &args.name)?;
     let from = lines.len().saturating_sub(args.lines);
     let mut is_read = show(&lines[from..], args.json)?;
-    while args.follow && is_read {
-        thread::sleep(EVERY);
+    while args.follow && is_read && report::stays_read(EVERY) {
         is_read = show(&reader.more()?, args.json)?;
     }
     Ok(())

@@ -60,7 +60,7 @@ Examples:
   footbridge step issues.toml | jq -r '.data.content[].text'
 
 Exit status: 0 if it went well, 1 if a step failed, 2 for a wrong file or policy, 125 if the harness failed, \
-130 or 143 after SIGINT or SIGTERM. What failed is
+129, 130 or 143 after SIGHUP, SIGINT or SIGTERM. What failed is
 in \"error\" of the report, in each case.";
 
 /// Reports words that cannot be meant: whoever reads reports gets one in this case, too.

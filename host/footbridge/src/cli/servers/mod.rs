@@ -110,6 +110,9 @@ enum PinsCommand {
     },
     /// Forget pins, for servers or tools that are no more; what is still offered is pinned anew, unseen
     #[command(override_usage = "footbridge servers pins forget [OPTIONS] <SERVER> <TOOLS...|--all>")]
+    #[command(after_help = "Examples:
+  footbridge servers pins forget demo get_weather
+  footbridge servers pins forget old-server --all")]
     Forget {
         /// The server's name
         server: String,

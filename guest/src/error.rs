@@ -6,6 +6,7 @@ use std::{io, time::Duration};
 
 use footbridge_proto::{
     rpc::{ErrorObject, Reason},
+    text::Escaped,
     vars,
     wire::MAX_REQUEST_BYTES,
 };
@@ -66,6 +67,16 @@ pub enum ClientError {
     Silent {
         /// The limit.
         after: Duration,
+    },
+    /// The wait is over, and a person has not answered.
+    #[error(
+        "nobody has answered yet, so nothing was called: approval {id} waits on. \"tool-cli wait {id}\" waits for it, and \
+         --timeout says how long to wait",
+        id = Escaped(approval)
+    )]
+    Unanswered {
+        /// What is waited for, as `awaitApproval` takes it.
+        approval: String,
     },
     /// More than the client holds.
     #[error(
@@ -162,7 +173,7 @@ impl ClientError {
     pub fn may_have_happened(&self) -> bool {
         match self {
             Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } => false,
-            Self::Stranger { .. } | Self::Unauthorized => false,
+            Self::Stranger { .. } | Self::Unauthorized | Self::Unanswered { .. } => false,
             Self::TimedOut { sent, .. } => *sent,
             Self::Cut { .. } | Self::AnswerTooLarge(_) | Self::WrongId { .. } | Self::Shape { .. } => true,
             Self::NotBridge(_) | Self::Silent { .. } => true,

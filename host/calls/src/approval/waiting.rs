@@ -115,7 +115,13 @@ impl Waiting {
         // Whoever left wins over an answer that came at the same moment: that grant stays for who asks again.
         match cancel.run_until_cancelled(waited).await.filter(|_| !cancel.is_cancelled()) {
             None => Err(Box::new(self.given_up(Cause::Cancelled))),
-            Some((_, Turn::Ready)) => Ok(self),
+            Some((id, Turn::Ready)) => {
+                // Whoever heard that it waits is to know that it does not any more, before it is made.
+                if told.is_some() {
+                    self.tell_granted(&patience.watcher, id);
+                }
+                Ok(self)
+            }
             Some((id, Turn::Over(state))) => Err(Box::new(self.ended(id, state))),
             Some((id, Turn::Wait(until))) => Err(Box::new(self.promised(id, until))),
         }
@@ -128,6 +134,14 @@ impl Waiting {
         let expires_at = Some(timestamp(view::wall(until)));
         let expires_in = Some(until.saturating_duration_since(Instant::now()));
         watcher.approval(ApprovalEvent { id: id.to_string(), state: "pending", expires_at, expires_in, summary });
+    }
+
+    /// Tells that it waits no longer.
+    fn tell_granted(&self, watcher: &Watcher, id: ApprovalId) {
+        let call = self.call();
+        let summary = format!("{}/{} is allowed", call.server(), call.request().subject());
+        let (expires_at, expires_in) = (None, None);
+        watcher.approval(ApprovalEvent { id: id.to_string(), state: "granted", expires_at, expires_in, summary });
     }
 
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.

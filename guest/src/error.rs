@@ -44,7 +44,7 @@ pub enum ClientError {
         /// The user.
         uid: u32,
     },
-    /// The connection ended before the answer did.
+    /// The connection ended before the answer did; or before it began, too.
     #[error(
         "the connection to {target} ended before the answer was complete ({why}); what was asked may have happened"
     )]
@@ -53,6 +53,8 @@ pub enum ClientError {
         target: String,
         /// How it ended.
         why: String,
+        /// Whether anything of the answer came.
+        has_begun: bool,
     },
     /// The time was up.
     #[error("{}", timeout_message(*after, *sent))]
@@ -87,7 +89,7 @@ pub enum ClientError {
     #[error("Authentication failed: invalid or missing TOOL_CLI_TOKEN")]
     Unauthorized,
     /// Another HTTP status than 200.
-    #[error("{}", status_message(*status, says, *is_foreign))]
+    #[error("{}", status_message(*status, says, *is_foreign, error.is_some()))]
     Status {
         /// The status.
         status: u16,
@@ -244,12 +246,15 @@ fn timeout_message(after: Duration, sent: bool) -> String {
     }
 }
 
-fn status_message(status: u16, says: &str, is_foreign: bool) -> String {
+fn status_message(status: u16, says: &str, is_foreign: bool, has_error: bool) -> String {
     if is_foreign {
         return format!(
             "what listens there is no Footbridge bridge: it answered HTTP {status} with \"{says}\". Check \
              TOOL_CLI_PORT or TOOL_CLI_SOCKET"
         );
+    }
+    if status == 403 && has_error {
+        return format!("the bridge refused the connection: {says}");
     }
     format!("the bridge answered HTTP {status}: {}. {}", says.trim_end_matches('.'), next_step(status))
 }

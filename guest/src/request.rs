@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::{
     error::ClientError,
     events::{AwaitedApproval, Event},
-    exchange::{self, Exchange, Standing},
+    exchange::{Exchange, Standing},
     http::{self, Ask, HttpError, Manner},
     response::read_answer,
     settings::ClientSettings,
@@ -80,6 +80,11 @@ impl SentRequest {
         self.exchange.deadline(settings)
     }
 
+    /// What is said of it where it cannot go on.
+    pub(crate) fn failed(&self, settings: &ClientSettings, error: HttpError) -> ClientError {
+        self.exchange.failed(settings, error)
+    }
+
     /// Reads and writes what is possible now, and gives what came of it once it is over. What happens before that goes to
     /// `watch`; what comes behind the result is not waited for.
     pub(crate) fn go_on(
@@ -105,10 +110,10 @@ impl SentRequest {
             (Ok(Standing::Going), None) if Instant::now() < exchange.deadline(settings) => None,
             (Ok(Standing::Going), None) => Some(Err(awaited.or_late(exchange.late(settings)))),
             (Ok(Standing::Done), None) if exchange.arriving.is_stream() => {
-                Some(Err(exchange::failed(settings, HttpError::Cut)))
+                Some(Err(exchange.failed(settings, HttpError::Cut)))
             }
             (Ok(Standing::Done), None) => Some(read_answer(status, &[], id)),
-            (Err(error), None) => Some(Err(exchange::failed(settings, error))),
+            (Err(error), None) => Some(Err(exchange.failed(settings, error))),
         }
     }
 }

@@ -216,6 +216,7 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
     let limit = error.is_some_and(|error| ErrorCode::from_number(error.code) == Some(ErrorCode::Limit));
     match status {
         413 | 429 => ExitCode::OverLimit,
+        403 => error.map_or(ExitCode::Unreachable, |error| ExitCode::from_error(error.code, error.reason())),
         _ if limit => ExitCode::OverLimit,
         _ => ExitCode::Unreachable,
     }

@@ -17,7 +17,6 @@ use serde_json::value::RawValue;
 use crate::{
     error::ClientError,
     events::Event,
-    exchange,
     http::Manner,
     input,
     request::{SentRequest, WrittenRequest},
@@ -126,7 +125,7 @@ impl Client {
                 return result;
             }
             let until = sent.deadline(&self.settings);
-            input::wait(&mut [sent.polled()], Some(until)).map_err(|e| exchange::failed(&self.settings, e.into()))?;
+            input::wait(&mut [sent.polled()], Some(until)).map_err(|e| sent.failed(&self.settings, e.into()))?;
         }
     }
 

@@ -6,6 +6,7 @@ use std::{io, time::Duration};
 
 use footbridge_proto::{
     rpc::{ErrorObject, Reason},
+    text::Escaped,
     vars,
     wire::MAX_REQUEST_BYTES,
 };
@@ -43,7 +44,7 @@ pub enum ClientError {
         /// The user.
         uid: u32,
     },
-    /// The connection ended before the answer did.
+    /// The connection ended before the answer did; or before it began, too.
     #[error(
         "the connection to {target} ended before the answer was complete ({why}); what was asked may have happened"
     )]
@@ -52,6 +53,8 @@ pub enum ClientError {
         target: String,
         /// How it ended.
         why: String,
+        /// Whether anything of the answer came.
+        has_begun: bool,
     },
     /// The time was up.
     #[error("{}", timeout_message(*after, *sent))]
@@ -67,6 +70,16 @@ pub enum ClientError {
         /// The limit.
         after: Duration,
     },
+    /// The wait is over, and a person has not answered.
+    #[error(
+        "nobody has answered yet, so nothing was called: approval {id} waits on. \"tool-cli wait {id}\" waits for it, and \
+         --timeout says how long to wait",
+        id = Escaped(approval)
+    )]
+    Unanswered {
+        /// What is waited for, as `awaitApproval` takes it.
+        approval: String,
+    },
     /// More than the client holds.
     #[error(
         "the answer has more than {0} bytes, which is all that this client reads, whatever its session may have; ask for less"
@@ -76,7 +89,7 @@ pub enum ClientError {
     #[error("Authentication failed: invalid or missing TOOL_CLI_TOKEN")]
     Unauthorized,
     /// Another HTTP status than 200.
-    #[error("{}", status_message(*status, says, *is_foreign))]
+    #[error("{}", status_message(*status, says, *is_foreign, error.is_some()))]
     Status {
         /// The status.
         status: u16,
@@ -162,7 +175,7 @@ impl ClientError {
     pub fn may_have_happened(&self) -> bool {
         match self {
             Self::Params(_) | Self::RequestTooLarge(_) | Self::Connect { .. } => false,
-            Self::Stranger { .. } | Self::Unauthorized => false,
+            Self::Stranger { .. } | Self::Unauthorized | Self::Unanswered { .. } => false,
             Self::TimedOut { sent, .. } => *sent,
             Self::Cut { .. } | Self::AnswerTooLarge(_) | Self::WrongId { .. } | Self::Shape { .. } => true,
             Self::NotBridge(_) | Self::Silent { .. } => true,
@@ -233,12 +246,15 @@ fn timeout_message(after: Duration, sent: bool) -> String {
     }
 }
 
-fn status_message(status: u16, says: &str, is_foreign: bool) -> String {
+fn status_message(status: u16, says: &str, is_foreign: bool, has_error: bool) -> String {
     if is_foreign {
         return format!(
             "what listens there is no Footbridge bridge: it answered HTTP {status} with \"{says}\". Check \
              TOOL_CLI_PORT or TOOL_CLI_SOCKET"
         );
+    }
+    if status == 403 && has_error {
+        return format!("the bridge refused the connection: {says}");
     }
     format!("the bridge answered HTTP {status}: {}. {}", says.trim_end_matches('.'), next_step(status))
 }

@@ -114,6 +114,18 @@ impl<P> Exchange<P> {
         self.read_some(take).map_err(|error| self.unsent.take().map_or(error, HttpError::Io))
     }
 
+    /// What is said of it where its answer cannot be read.
+    pub(crate) fn failed(&self, settings: &ClientSettings, error: HttpError) -> ClientError {
+        let has_begun = self.arriving.has_begun();
+        let cut = |why: String| ClientError::Cut { target: settings.target.to_string(), why, has_begun };
+        match error {
+            HttpError::Io(error) => cut(error.to_string()),
+            HttpError::Cut => cut("it closed".to_owned()),
+            HttpError::TooLarge => ClientError::AnswerTooLarge(MAX_ANSWER_BYTES),
+            HttpError::Malformed(why) => ClientError::NotBridge(why.to_owned()),
+        }
+    }
+
     fn is_to_write(&self) -> bool {
         self.sent < self.request.len() && self.unsent.is_none()
     }
@@ -135,16 +147,5 @@ impl<P> Exchange<P> {
             }
         }
         Ok(Standing::Going)
-    }
-}
-
-/// What is said of a request that was sent, where its answer cannot be read.
-pub(crate) fn failed(settings: &ClientSettings, error: HttpError) -> ClientError {
-    let cut = |why: String| ClientError::Cut { target: settings.target.to_string(), why };
-    match error {
-        HttpError::Io(error) => cut(error.to_string()),
-        HttpError::Cut => cut("it closed".to_owned()),
-        HttpError::TooLarge => ClientError::AnswerTooLarge(MAX_ANSWER_BYTES),
-        HttpError::Malformed(why) => ClientError::NotBridge(why.to_owned()),
     }
 }

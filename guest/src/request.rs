@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use crate::{
     error::ClientError,
-    events::Event,
-    exchange::{self, Exchange, Standing},
+    events::{AwaitedApproval, Event},
+    exchange::{Exchange, Standing},
     http::{self, Ask, HttpError, Manner},
     response::read_answer,
     settings::ClientSettings,
@@ -42,37 +42,47 @@ impl WrittenRequest {
 }
 
 /// A request under way, known by its id.
-pub(crate) struct SentRequest(Exchange<u64>);
+pub(crate) struct SentRequest {
+    exchange: Exchange<u64>,
+    awaited: AwaitedApproval,
+}
 
 impl SentRequest {
     /// On a connection of its own. With an error nothing was sent.
     pub(crate) fn begin(settings: &ClientSettings, request: WrittenRequest) -> Result<Self, ClientError> {
-        Exchange::begin(settings, request.id, request.bytes).map(Self)
+        let exchange = Exchange::begin(settings, request.id, request.bytes)?;
+        Ok(Self { exchange, awaited: AwaitedApproval::default() })
     }
 
     /// On the connection of one that is over.
     pub(crate) fn again(self, request: WrittenRequest) -> Self {
-        Self(self.0.again(request.id, request.bytes))
+        let exchange = self.exchange.again(request.id, request.bytes);
+        Self { exchange, awaited: AwaitedApproval::default() }
     }
 
     /// Whether its connection may carry another one.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.0.is_reusable()
+        self.exchange.is_reusable()
     }
 
     /// Whether the other side has left its connection open.
     pub(crate) fn is_open(&self) -> bool {
-        self.0.is_open()
+        self.exchange.is_open()
     }
 
     /// What it waits for.
     pub(crate) fn polled(&self) -> PollFd<'_> {
-        self.0.polled()
+        self.exchange.polled()
     }
 
     /// When its time is up.
     pub(crate) fn deadline(&self, settings: &ClientSettings) -> Instant {
-        self.0.deadline(settings)
+        self.exchange.deadline(settings)
+    }
+
+    /// What is said of it where it cannot go on.
+    pub(crate) fn failed(&self, settings: &ClientSettings, error: HttpError) -> ClientError {
+        self.exchange.failed(settings, error)
     }
 
     /// Reads and writes what is possible now, and gives what came of it once it is over. What happens before that goes to
@@ -82,13 +92,14 @@ impl SentRequest {
         settings: &ClientSettings,
         watch: &mut dyn FnMut(Event),
     ) -> Option<Result<Box<RawValue>, ClientError>> {
-        let Self(exchange) = self;
+        let Self { exchange, awaited } = self;
         let mut body = None;
         let stands = exchange.go_on(&mut |kind, data| match kind {
             _ if body.is_some() => {}
             None | Some("result") => body = Some(data),
             Some(kind) => {
                 if let Some(event) = Event::read(kind, &data) {
+                    awaited.hears(&event);
                     watch(event);
                 }
             }
@@ -97,12 +108,12 @@ impl SentRequest {
         match (stands, body) {
             (_, Some(body)) => Some(read_answer(status, &body, id)),
             (Ok(Standing::Going), None) if Instant::now() < exchange.deadline(settings) => None,
-            (Ok(Standing::Going), None) => Some(Err(exchange.late(settings))),
+            (Ok(Standing::Going), None) => Some(Err(awaited.or_late(exchange.late(settings)))),
             (Ok(Standing::Done), None) if exchange.arriving.is_stream() => {
-                Some(Err(exchange::failed(settings, HttpError::Cut)))
+                Some(Err(exchange.failed(settings, HttpError::Cut)))
             }
             (Ok(Standing::Done), None) => Some(read_answer(status, &[], id)),
-            (Err(error), None) => Some(Err(exchange::failed(settings, error))),
+            (Err(error), None) => Some(Err(exchange.failed(settings, error))),
         }
     }
 }

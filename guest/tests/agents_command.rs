@@ -168,6 +168,10 @@ fn flags_that_do_not_fit_are_named_and_nothing_is_called() {
         (&["--days", "1.5"], "\"1.5\" is not what it takes: a whole number"),
         (&["--days", "1"], "required and missing: --city"),
         (&["--city"], "--city needs a value"),
+        (
+            &["--city", "x", "--city", "y"],
+            "Error: --city: it is given 2 times, and takes one value. Nothing was called",
+        ),
         (&["--city", "x", "{}", "{}"], "\"{}\" is one word too many"),
         (&["--city", "x", "@/nowhere"], "cannot read the arguments from /nowhere: No such file"),
         (&["{\"city\": \"x\", }", "--days", "1"], "line 1, column 15: expected a name"),
@@ -398,9 +402,9 @@ fn what_is_too_much_to_read_is_in_a_file_of_its_owner() {
     assert_eq!((code, stdout.as_str()), (Some(0), "línea 0\nlínea 1\nlí\n"));
     let path = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let told =
-        format!("The first 21 of {} bytes were printed; all 10001 lines are in {}\n", text.len() + 1, path.display());
+        format!("The first 21 of {} bytes were printed; all 10000 lines are in {}\n", text.len(), path.display());
     assert_eq!(stderr, told);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), text + "\n");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let line = answering(json!({"callTool": {"content": [{"type": "text", "text": "one line of text"}]}}));
     let (_, _, stderr) = run(tool_cli(&line, &["s", "t", "{}", "--max-bytes", "3"]).env("TMPDIR", folder.path()));
@@ -408,6 +412,25 @@ fn what_is_too_much_to_read_is_in_a_file_of_its_owner() {
     let small = answering(json!({"callTool": {"content": [{"type": "text", "text": "short"}]}}));
     let (_, stdout, stderr) = run(&mut tool_cli(&small, &["s", "t", "{}", "--max-bytes", "21"]));
     assert_eq!((stdout.as_str(), stderr.as_str()), ("short\n", ""));
+}
+
+#[test]
+fn a_text_that_ends_its_last_line_gets_no_other_end() {
+    for (text, printed) in
+        [("one\ntwo\n", "one\ntwo\n"), ("one\ntwo", "one\ntwo\n"), ("one\n\n", "one\n\n"), ("\n", "\n")]
+    {
+        let of = |is_error: bool| json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+        let bridge = answering(json!({"callTool": of(false)}));
+        for more in [&[][..], &["--output", "text"], &["--output", "table"], &["--max-bytes", "100"]] {
+            for style in ["", "agent"] {
+                let mut call = tool_cli(&bridge, &[&["s", "t", "{}"], more].concat());
+                assert_eq!(run(call.env("TOOL_CLI_STYLE", style)).1, printed, "{more:?}, {style}");
+            }
+        }
+        assert_eq!(run(&mut tool_cli(&bridge, &["s", "t", "{}", "--output", "raw"])).1, text);
+        let fails = answering(json!({"callTool": of(true)}));
+        assert_eq!(run(&mut tool_cli(&fails, &["s", "t", "{}"])).2, printed);
+    }
 }
 
 #[test]

@@ -235,6 +235,43 @@ fn a_held_call_that_is_not_waited_for_any_longer_was_not_made() {
 }
 
 #[test]
+fn many_calls_and_clients_of_mcp_are_told_the_same_of_one_that_is_held() {
+    let event = |state: &str| format!("event: approval\ndata: {}\n\n", json!({"id": "a1", "state": state}));
+    let pending = event("pending");
+    let of_batch = r#"{"server":"s","tool":"t"}"#;
+    let of_mcp = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#;
+    let waits = "nobody has answered yet, so nothing was called: approval a1 waits on";
+    for (events, says, exit_code, reason) in [
+        (pending.clone(), waits, 6, "approval_required"),
+        (pending + &event("granted"), "may have", 8, "outcome_unknown"),
+    ] {
+        for (word, line) in [("batch", of_batch), ("mcp", of_mcp)] {
+            let events = events.clone();
+            let (port, server) = one_answer(move |stream| {
+                stream.write_all((HEAD.to_owned() + &events).as_bytes()).unwrap();
+                while stream.read(&mut [0; 4096]).unwrap_or(0) > 0 {}
+            });
+            let mut command = bare(&[word, "--timeout", "300ms"]);
+            command.env("TOOL_CLI_PORT", port).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {output:?}"));
+            let error = &told["error"];
+            assert!(error["message"].as_str().unwrap().contains(says), "{word}: {told}");
+            if word == "batch" {
+                let kind = (&error["type"], &error["exitCode"]);
+                assert_eq!(kind, (&json!("RpcTimeoutError"), &json!(exit_code)), "{told}");
+            } else {
+                let id = if exit_code == 6 { json!("a1") } else { Value::Null };
+                assert_eq!((&error["data"]["reason"], &error["data"]["approvalId"]), (&json!(reason), &id), "{told}");
+            }
+            server.join().unwrap();
+        }
+    }
+}
+
+#[test]
 fn waiting_for_an_approval_ends_with_what_became_of_it() {
     let wait = ["wait", "a1", "--exit-codes"];
     for (state, expected) in

@@ -177,6 +177,12 @@ fn no_error_shows_the_token() {
     assert!(stderr.contains("Bearer [token]") && !stderr.contains("odd"), "{stderr}");
     let (_, _, stderr) = run(tool_cli(&echo, &["s", "t", TOKEN]).env("TOOL_CLI_SOCKET", "ambiguous"));
     assert!(!stderr.contains(TOKEN), "{stderr}");
+    // One that is no secret is in other words, too.
+    let (_, _, stderr) = run(tool_cli(&echo, &[]).env("TOOL_CLI_TOKEN", "e"));
+    assert!(
+        stderr.starts_with("Error: what listens there is no Footbridge bridge") && stderr.contains("Bearer e"),
+        "{stderr}"
+    );
 }
 
 #[test]

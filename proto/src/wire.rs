@@ -10,6 +10,10 @@ use crate::approval::ApprovalStatus;
 /// Largest request body, bytes.
 pub const MAX_REQUEST_BYTES: usize = 1_048_576;
 
+/// The header by which a client of MCP asks to be told which approval a call of its waits for, as events that other clients
+/// pass over.
+pub const TELLS_APPROVALS: &str = "footbridge-approvals";
+
 /// Method names.
 pub mod method {
     /// Protocol, version and abilities.

@@ -199,6 +199,24 @@ fn a_client_that_leaves_withdraws_nothing_and_the_end_of_a_session_does() {
 }
 
 #[test]
+fn a_call_that_was_allowed_and_is_not_waited_for_any_longer_may_have_been_made() {
+    let daemon = Host::with(&Servers::none().misbehaving("stuck", &["never-answers-call"])).policy("ask").serves();
+    let guest = daemon.opens("agent-1", &[]);
+    let line = r#"{"server":"stuck","tool":"echo","arguments":{"way":"batch"}}"#;
+    let single = ["--timeout", "2s", "--exit-codes", "stuck", "echo", r#"{"way":"single"}"#];
+    for (words, input) in [(&single[..], ""), (&["--timeout", "2s", "batch"], line)] {
+        let mut running = Running::start(&mut guest.tool_cli(words));
+        running.hears(input);
+        running.hears_no_more();
+        daemon.host.answers(&["allow", &id(&daemon.host.pending(1))]);
+        let ran = running.ends();
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("may have taken effect") && !said.contains("nothing was called"), "{said}");
+        assert!(ran.status == 8 || said.contains("\"exitCode\":8"), "{said}");
+    }
+}
+
+#[test]
 fn a_restart_ends_what_is_pending_and_granted() {
     let mut daemon = serves("[limits.approval]\nanswer_after = \"100ms\"\n");
     let guest = asks(&daemon);

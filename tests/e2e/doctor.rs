@@ -201,3 +201,42 @@ fn a_daemon_that_cannot_record_is_not_well() {
     let (ran, found) = doctor(&daemon.host, &["--no-start"]);
     assert!(ran.status == 0 && !found.iter().any(|one| one["check"] == "record of the daemon"), "{found:#?}");
 }
+
+#[test]
+fn a_user_who_may_not_connect_is_told_so_and_nothing_is_said_to_have_happened() {
+    if !nix::unistd::geteuid().is_root() {
+        let test = "a_user_who_may_not_connect_is_told_so_and_nothing_is_said_to_have_happened";
+        return footbridge_tests::skipped(test, "it takes root to be another user");
+    }
+    let daemon = Host::with(&Servers::demo()).serves();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let listen = format!("unix:{}", folder.path().join("s.sock").display());
+    let guest = daemon.opens("agent-1", &["--listen", &listen, "--socket-mode", "0666", "--allow-uid", "12345"]);
+    let program = folder.path().join("tool-cli");
+    fs::copy(footbridge_tests::programs::tool_cli(), &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let runs = |words: &[&str]| {
+        let of_guest = guest.tool_cli(words);
+        let mut command = Command::new(&program);
+        let vars = of_guest.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        std::os::unix::process::CommandExt::uid(command.args(words).env_clear().envs(vars), NOBODY);
+        Running::start(&mut command).ends()
+    };
+    // As large as no buffer on the way: it is not read, and what is answered is not lost for that.
+    let file = folder.path().join("large.json");
+    fs::write(&file, json!({"text": "x".repeat(900_000)}).to_string()).unwrap();
+    for arguments in [r#"{"text":"x"}"#.to_owned(), format!("@{}", file.display())] {
+        let ran = runs(&["--exit-codes", "demo", "add_note", &arguments]);
+        assert_eq!(ran.status, 5, "{ran:?}");
+        assert!(ran.stderr.contains(&format!("User {NOBODY}")) && !ran.stderr.contains("happened"), "{ran:?}");
+        assert!(!ran.stderr.contains("agent-1"), "{ran:?}");
+    }
+    let notes = guest.calls("demo", "list_notes", json!({}));
+    assert_eq!(notes["result"]["structuredContent"]["notes"], json!([]), "{notes}");
+    let ran = runs(&["--json", "doctor"]);
+    let checks = checks(&ran);
+    let bridge = checks.iter().find(|check| check["check"] == "bridge").unwrap();
+    assert_eq!(bridge["status"], "problem", "{bridge}");
+    assert!(bridge["mend"].as_str().unwrap().contains("--allow-uid"), "{bridge}");
+}

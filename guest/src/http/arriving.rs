@@ -89,6 +89,11 @@ impl Arriving {
         self.state == State::Done && !self.is_followed && !self.closes
     }
 
+    /// Whether anything of it has come.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.status.is_some() || self.interim > 0 || self.line_bytes > 0
+    }
+
     /// Takes bytes, and gives every message that they end. True at the end of the answer.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], take: Take<'_>) -> Result<bool, HttpError> {
         while !bytes.is_empty() && self.state != State::Done {

@@ -10,6 +10,7 @@ use footbridge_proto::rpc::IncomingMessage;
 use serde_json::value::RawValue;
 
 use super::message::Message;
+use crate::events::AwaitedApproval;
 
 /// Most messages that wait to be sent: several times what a client asks at once.
 const MOST_WAITING: usize = 1024;
@@ -28,12 +29,15 @@ pub(super) struct Asked {
     pub(super) is_answered: bool,
     /// What came in place of one.
     pub(super) said: String,
+    /// The approval that it waits for.
+    pub(super) awaited: AwaitedApproval,
 }
 
 impl Asked {
     /// One that came just now.
     pub(super) fn now(message: Message) -> Self {
-        Self { message, since: Instant::now(), is_answered: false, said: String::new() }
+        let (since, awaited) = (Instant::now(), AwaitedApproval::default());
+        Self { message, since, is_answered: false, said: String::new(), awaited }
     }
 
     /// Whether it is the one of this id.

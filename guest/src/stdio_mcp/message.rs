@@ -95,19 +95,15 @@ impl Message {
     }
 
     /// The answer where there is none; nothing for what is not answered.
-    pub(super) fn failed(&self, reason: Reason, why: &str) -> Option<String> {
-        self.failed_with(&ErrorObject::new(reason, why))
+    pub(super) fn failed(&self, error: &ErrorObject) -> Option<String> {
+        let id = self.id.as_deref().filter(|_| self.method.is_some())?;
+        Some(error_answer(Some(id), error))
     }
 
     /// The answer where the token was refused. No reason is of that; the request is, as the harness says it, none of a
     /// session.
     pub(super) fn unauthorized(&self) -> Option<String> {
-        self.failed_with(&ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, UNAUTHORIZED))
-    }
-
-    fn failed_with(&self, error: &ErrorObject) -> Option<String> {
-        let id = self.id.as_deref().filter(|_| self.method.is_some())?;
-        Some(error_answer(Some(id), error))
+        self.failed(&ErrorObject::with_code(ErrorCode::InvalidRequest, Reason::BadRequest, UNAUTHORIZED))
     }
 }
 
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn only_requests_are_answered() {
-        let failed = |line: &str| Message::read(line.into()).failed(Reason::Internal, "no");
+        let failed = |line: &str| Message::read(line.into()).failed(&ErrorObject::new(Reason::Internal, "no"));
         assert!(failed(r#"{"id":7,"method":"x"}"#).unwrap().ends_with(",\"id\":7}"));
         for other in [r#"{"method":"x"}"#, r#"{"id":7,"result":{}}"#, "rubbish", r#"{"id":null,"method":"x"}"#] {
             assert_eq!(failed(other), None, "{other}");

@@ -24,6 +24,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::{
     error::ClientError,
+    events::{self, Event},
     exchange::{Exchange, Standing},
     http::HttpError,
     input::{self, InputLine, InputLines, LongLine},
@@ -123,9 +124,7 @@ impl<O: Write> StdioMcp<O> {
         for exchange in std::mem::take(&mut self.exchanges) {
             match exchange.purpose {
                 Purpose::Message(asked) if !asked.is_answered => {
-                    let why = "the input has ended, and no answer came in time. The call was cancelled, but may have had \
-                               its effect; raise the limit with --timeout";
-                    self.print_failed(&asked.message, Reason::OutcomeUnknown, why)?;
+                    self.print_error(&asked.message, &late(&asked))?;
                 }
                 _ => {}
             }
@@ -204,8 +203,14 @@ impl<O: Write> StdioMcp<O> {
     fn go_on(&mut self) -> io::Result<()> {
         let mut at = 0;
         while let Some(exchange) = self.exchanges.get_mut(at) {
-            let mut messages = Vec::new();
-            let stands = exchange.go_on(&mut |_, message| messages.push(message));
+            let (mut messages, mut told) = (Vec::new(), Vec::new());
+            let stands = exchange.go_on(&mut |kind, text| match kind {
+                Some(events::APPROVAL) => told.extend(Event::read(events::APPROVAL, &text)),
+                _ => messages.push(text),
+            });
+            if let Purpose::Message(asked) = &mut exchange.purpose {
+                told.iter().for_each(|event| asked.awaited.hears(event));
+            }
             if !matches!(stands, Ok(Standing::Going)) {
                 let exchange = self.exchanges.remove(at);
                 self.ended(exchange, messages, stands.err())?;
@@ -374,7 +379,11 @@ impl<O: Write> StdioMcp<O> {
     }
 
     fn print_failed(&mut self, message: &Message, reason: Reason, why: &str) -> io::Result<()> {
-        match message.failed(reason, why) {
+        self.print_error(message, &ErrorObject::new(reason, why))
+    }
+
+    fn print_error(&mut self, message: &Message, error: &ErrorObject) -> io::Result<()> {
+        match message.failed(error) {
             Some(text) => self.print(text.into_bytes()),
             None => Ok(()),
         }
@@ -394,6 +403,17 @@ impl<O: Write> StdioMcp<O> {
         text.push(b'\n');
         self.out.write_all(&text)
     }
+}
+
+/// What is answered to a call that is not waited for any longer.
+fn late(asked: &Asked) -> ErrorObject {
+    if let Some(approval) = asked.awaited.id() {
+        let why = ClientError::Unanswered { approval: approval.to_owned() }.to_string();
+        return ErrorObject::new(Reason::ApprovalRequired, why).with("approvalId", approval);
+    }
+    let why = "the input has ended, and no answer came in time. The call was cancelled, but may have had its effect; raise \
+               the limit with --timeout";
+    ErrorObject::new(Reason::OutcomeUnknown, why)
 }
 
 /// Why nothing was sent, in few words.

@@ -1,6 +1,6 @@
 //! What the harness knows a client by, and how its requests are written. It knows no connection.
 
-use footbridge_proto::rpc::notification;
+use footbridge_proto::{rpc::notification, wire::TELLS_APPROVALS};
 use serde::Deserialize;
 
 use super::message::Message;
@@ -123,7 +123,8 @@ impl HttpSession {
 
     fn head(&self, settings: &ClientSettings, method: &str) -> String {
         let mut head = format!(
-            "{method} {} HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n",
+            "{method} {} HTTP/1.1\r\nHost: {}\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n\
+             {TELLS_APPROVALS}: 1\r\n",
             self.path,
             settings.target.host_header()
         );

@@ -54,7 +54,7 @@ use crate::{
     bridge::Bridge,
     calls::RunningCalls,
     dialect::Dialect,
-    http::overload::OverloadNotices,
+    http::notices::{self, ClosingNotices},
     listener::{Abort, AcceptPause, Listener},
     mcp::Mcp,
     requests::{LARGE_BODIES, Requests, Shared},
@@ -67,7 +67,8 @@ use footbridge_services::Services;
 #[derive(Clone)]
 pub struct Edge {
     shared: Arc<Shared>,
-    overload: OverloadNotices,
+    no_place: ClosingNotices,
+    not_allowed: ClosingNotices,
     accept_pause: Arc<AcceptPause>,
 }
 
@@ -109,18 +110,22 @@ impl Edge {
         };
         Self {
             shared: Arc::new(shared),
-            overload: OverloadNotices::new(),
+            no_place: ClosingNotices::new(notices::NO_PLACE_AT_ONCE),
+            not_allowed: ClosingNotices::new(notices::NOT_ALLOWED_AT_ONCE),
             accept_pause: Arc::new(AcceptPause::new("guests")),
         }
     }
 
     /// Serves a session on a listener until it ends, or `shutdown`.
     pub async fn run(&self, listener: Listener, served: ServedSession, shutdown: CancellationToken) {
+        let refuse = |stream, uid| {
+            self.not_allowed.send(stream, || notices::not_allowed(uid), &self.shared.tasks);
+        };
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = served.session.over().cancelled() => return,
-                accepted = listener.accept() => accepted,
+                accepted = listener.accept(refuse) => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {
@@ -151,7 +156,7 @@ impl Edge {
                 let requests = Requests { shared, session, peer, can_abort, shutdown, place };
                 tasks.spawn(requests.serve(stream));
             }
-            None => self.overload.send(stream, tasks),
+            None => self.no_place.send(stream, notices::too_many, tasks),
         }
     }
 }

@@ -532,13 +532,16 @@ impl Flag {
         words.into_iter().map(str::to_owned).collect()
     }
 
-    /// What was typed of it, as JSON. Of one that may not be repeated the last counts.
+    /// What was typed of it, as JSON. One that takes one value has one: of several any could be meant.
     ///
     /// # Errors
     /// [`BadFlag::Value`].
     pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
         let last = values.last().map_or("", |it| it);
         let json = match last {
+            _ if !self.is_list && values.len() > 1 => {
+                Err(format!("it is given {} times, and takes one value", values.len()))
+            }
             "null" if self.takes_null && (!self.is_list || values.len() == 1) => Ok("null".to_owned()),
             _ if self.is_list => self.list(values),
             word => self.word.json(word),
@@ -722,8 +725,8 @@ mod tests {
             (["--city", "Bern", "--days", "-3"].as_slice(), r#"city="Bern" days=-3"#),
             (&["--days", "12345678901234567890123", "--share=2.50"], "days=12345678901234567890123 share=2.50"),
             (&["--dry-run", "{}"], "dry_run=true | {}"),
-            (&["--dry_run=false", "--no-dry-run"], "dry_run=false"),
-            (&["--unit", "metric", "--level", "2", "--level=max"], r#"unit="metric" level="max""#),
+            (&["--no-dry-run"], "dry_run=false"),
+            (&["--unit", "metric", "--level=max"], r#"unit="metric" level="max""#),
             (&["--mode", "null", "--word", "null"], r#"mode=null word="null""#),
             (&["--tags", "a", "--tags", "1", "--tags", r#"["x","y"]"#], r#"tags=["a","1","x","y"]"#),
             (&["--filter", r#"{"n": 1e400}"#], r#"filter={"n": 1e400}"#),
@@ -798,6 +801,10 @@ mod tests {
             (&["--no-city"], "unknown flag --no-city"),
             (&["--filter", "x"], "a JSON object"),
             (&["--rows", "x"], "a JSON object"),
+            (&["--city", "a", "--City=b"], "--city: it is given 2 times, and takes one value"),
+            (&["--dry-run", "--no-dry-run", "--dry_run"], "--dry_run: it is given 3 times"),
+            (&["--share", "null", "--share", "null"], "--share: it is given 2 times"),
+            (&["--filter.n=1", "--filter.n=2"], "--filter.n: it is given 2 times"),
             (&["--city"], "--city needs a value behind it: str"),
             (&["--city", "--days", "1"], "--city needs a value"),
         ] {

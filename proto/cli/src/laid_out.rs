@@ -14,7 +14,7 @@ use crate::{
 
 /// How deep YAML goes.
 const MOST_DEPTH: usize = 32;
-/// Characters of a cell where a person reads it, and to which others are filled up; and columns of a table.
+/// How wide a cell is where a person reads it, and to which others are filled up, as [`width`] counts; and columns of a table.
 const MOST_CELL: usize = 60;
 const MOST_COLUMNS: usize = 20;
 
@@ -104,21 +104,42 @@ fn cell(raw: &RawValue, most: usize) -> String {
 
 fn cell_of(text: &str, most: usize) -> String {
     let text = Escaped(text).to_string();
-    match text.char_indices().nth(most) {
+    let mut wide = 0;
+    let end = text.char_indices().find(|(_, letter)| {
+        wide += letter_width(*letter);
+        wide > most
+    });
+    match end {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text,
     }
 }
 
+/// How wide a terminal shows a text, where it shows it as almost all do.
+fn width(text: &str) -> usize {
+    text.chars().map(letter_width).sum()
+}
+
+/// Letters of East Asia and most pictures take two places, and marks on the letter before them none.
+fn letter_width(letter: char) -> usize {
+    match letter {
+        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{303e}' | '\u{3041}'..='\u{a4cf}' | '\u{a960}'..='\u{a97c}' => 2,
+        '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe6f}' | '\u{ff00}'..='\u{ff60}' => 2,
+        '\u{ffe0}'..='\u{ffe6}' | '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}' => 2,
+        '\u{1f900}'..='\u{1f9ff}' | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |at: usize| {
-        rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or_default()
-    };
+    let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max();
     // One that is longer takes no room in all other rows.
-    let widths: Vec<usize> = (0..columns).map(|at| width(at).min(MOST_CELL + 3)).collect();
+    let widths: Vec<usize> = (0..columns).map(|at| widest(at).unwrap_or_default().min(MOST_CELL + 3)).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let filled = |(cell, all): (&String, &usize)| format!("{cell}{:1$}", "", all.saturating_sub(width(cell)));
+        let cells = row.iter().zip(&widths).map(filled);
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -163,6 +184,14 @@ mod tests {
         assert_eq!(table(&raw(r#"{"a":1,"bc":"x\ny"}"#), true).unwrap(), "a   1\nbc  x\\ny");
         let none = |text| table(&raw(text), true).is_none();
         assert!(none("[1]") && none("\"x\"") && none("[]"));
+    }
+
+    #[test]
+    fn columns_stand_where_letters_are_wide_or_marks() {
+        let list = r#"[{"city":"東京","n":1},{"city":"Zu\u0308rich","n":2},{"city":"서울🚀","n":3}]"#;
+        assert_eq!(table(&raw(list), true).unwrap(), "city    n\n東京    1\nZu\u{308}rich  2\n서울🚀  3");
+        let long = raw(&format!(r#"[{{"a":"{}","b":1}}]"#, "京".repeat(100)));
+        assert!(table(&long, true).unwrap().contains(&format!("\n{}...  1", "京".repeat(MOST_CELL / 2))));
     }
 
     #[test]

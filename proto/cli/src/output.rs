@@ -195,6 +195,32 @@ fn new_file_of_owner() -> io::Result<(PathBuf, File)> {
     }
 }
 
+/// Writes this, and the end of its last line where that is not there.
+pub(crate) fn with_line_end(
+    out: &mut dyn fmt::Write,
+    write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
+) -> fmt::Result {
+    let mut text = LineEnd { out, is_there: false };
+    write(&mut text)?;
+    let end = if text.is_there { "" } else { "\n" };
+    text.out.write_str(end)
+}
+
+/// Text on its way, and whether its last line has its end.
+struct LineEnd<'o> {
+    out: &'o mut dyn fmt::Write,
+    is_there: bool,
+}
+
+impl fmt::Write for LineEnd<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if !text.is_empty() {
+            self.is_there = text.ends_with('\n');
+        }
+        self.out.write_str(text)
+    }
+}
+
 /// Prints to standard error. Where that fails there is nobody left to tell.
 pub fn print_error(text: &str) {
     print_error_with(|out| out.write_str(text));

@@ -78,7 +78,7 @@ pub fn print_call(
     } else {
         output::print_error_with(|out| {
             words.iter().try_for_each(|words| writeln!(out, "{words}"))?;
-            rendered.write(false, out).and_then(|()| out.write_str("\n"))
+            output::with_line_end(out, |out| rendered.write(false, out))
         });
         tell_unprinted(&rendered);
     }
@@ -169,7 +169,10 @@ fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), N
         if result.is_empty() {
             return Ok(());
         }
-        result.write(on_terminal, out).and_then(|()| out.write_str(if result.is_bare() { "" } else { "\n" }))
+        if result.is_bare() {
+            return result.write(on_terminal, out);
+        }
+        output::with_line_end(out, |out| result.write(on_terminal, out))
     };
     let Some(most) = shape.max_bytes else { return Ok(output::print_with(write).map_err(NotWritten::of_result)?) };
     if let Some(Spilled { kept, bytes, lines }) = output::print_within(most, write).map_err(NotWritten::of_result)? {
@@ -192,7 +195,7 @@ fn print_rest(json: bool, result: &Rendered) -> Result<(), NotPrinted> {
         return Ok(());
     }
     let on_terminal = output::on_terminal();
-    let write = |out: &mut dyn fmt::Write| result.write_rest(on_terminal, out).and_then(|()| out.write_str("\n"));
+    let write = |out: &mut dyn fmt::Write| output::with_line_end(out, |out| result.write_rest(on_terminal, out));
     Ok(output::print_with(write).map_err(NotWritten::of_result)?)
 }
 

@@ -69,6 +69,32 @@ fn a_client_that_hears_nothing_is_told_to_come_again() {
 }
 
 #[test]
+fn what_was_not_waited_for_was_not_called_unless_a_person_had_allowed_it() {
+    let daemon = Host::with(&Servers::none().misbehaving("stuck", &["never-answers-call"])).policy("ask").serves();
+    let guest = daemon.opens("agent-1", &[]);
+    for is_allowed in [false, true] {
+        let mut client = StdioClient::start(&guest, &["--timeout", "2s"]);
+        client.begins();
+        let call = json!({"name": "stuck__echo", "arguments": {"allowed": is_allowed}});
+        client.says(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));
+        let id = waiting(&daemon);
+        if is_allowed {
+            daemon.host.answers(&["allow", &id]);
+        }
+        client.0.hears_no_more();
+        let error = client.hears(|message| message["id"] == 2)["error"].clone();
+        let expected = if is_allowed { "outcome_unknown" } else { "approval_required" };
+        assert_eq!(error["data"]["reason"], expected, "{error}");
+        assert_eq!(error["data"]["approvalId"] == id.as_str(), !is_allowed, "{error}");
+        assert_eq!(error["message"].as_str().unwrap().contains("nothing was called"), !is_allowed, "{error}");
+        assert_eq!(client.0.ends().status, 0);
+        if !is_allowed {
+            daemon.host.answers(&["deny", &id]);
+        }
+    }
+}
+
+#[test]
 fn a_task_says_that_it_waits_for_a_person() {
     let daemon = asks();
     let mut client = StdioClient::start(&daemon.opens("agent-1", &[]), &[]);

@@ -13,7 +13,7 @@ use footbridge_cli::{
     result,
 };
 use footbridge_guest::{
-    Client, Event,
+    Client,
     answers::{CallResult, ToolDescription},
     client::parse_result,
 };
@@ -81,16 +81,9 @@ impl Asked {
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let mut pauses = Pauses::default();
         loop {
-            // The approval that is waited for at the end.
-            let mut held = None;
             let answer = if is_call(method) {
                 let mut line = Line::new(self.json, self.told_too);
-                self.client.request_watched(method, params, &mut |event| {
-                    if let Event::Approval(approval) = &event {
-                        held = (approval.state == ApprovalStatus::Pending).then(|| approval.id.clone());
-                    }
-                    line.tell(&event);
-                })
+                self.client.request_watched(method, params, &mut |event| line.tell(&event))
             } else {
                 self.client.request(method, params)
             };
@@ -101,7 +94,7 @@ impl Asked {
             let left = self.deadline.saturating_duration_since(Instant::now());
             match error.come_back().and_then(|told| pauses.next(told, left, at_random())) {
                 Some(pause) => thread::sleep(pause),
-                None => return Err(Failure::request(error, is_call(method)).held_by(held)),
+                None => return Err(Failure::request(error, is_call(method))),
             }
         }
     }

@@ -34,14 +34,6 @@ pub(crate) enum Failure {
         /// What may have been meant.
         hint: Option<String>,
     },
-    /// The wait is over, and a person has not answered.
-    #[error(
-        "nobody has answered yet, so nothing was called: approval {} waits on. \"tool-cli wait {}\" waits for it, and \
-         --timeout says how long to wait",
-        Escaped(id),
-        Escaped(id)
-    )]
-    Held { id: String, source: ClientError },
     /// What was typed behind a tool makes no arguments.
     #[error("{} Nothing was called: see {help}", sentence(&why.to_string()))]
     Typed { why: NotTyped, help: String },
@@ -85,17 +77,6 @@ impl Failure {
         Self::Client { source, call, hint: None }
     }
 
-    /// The same, where this approval was waited for.
-    pub(crate) fn held_by(self, approval: Option<String>) -> Self {
-        match (self, approval) {
-            (
-                Self::Client { source: source @ (ClientError::TimedOut { .. } | ClientError::Silent { .. }), .. },
-                Some(id),
-            ) => Self::Held { id, source },
-            (other, _) => other,
-        }
-    }
-
     /// The message as it is shown. Somebody else may have written a part of it: what is on further lines is indented, so
     /// that it looks like no message of this command.
     pub(crate) fn shown(&self) -> String {
@@ -111,7 +92,6 @@ impl Failure {
             Self::Typed { .. } | Self::NoPrompt { .. } => ExitCode::Usage,
             Self::Told(code) => *code,
             Self::Client { source, call, .. } => client_code(source, *call),
-            Self::Held { .. } => ExitCode::ApprovalPending,
             Self::Approval { state: ApprovalStatus::Denied, .. } => ExitCode::Denied,
             Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
@@ -138,7 +118,6 @@ impl Failure {
     pub(crate) fn to_json(&self) -> Value {
         let (client, hint) = match self {
             Self::Client { source, hint, .. } => (Some(source), hint.as_ref()),
-            Self::Held { source, .. } => (Some(source), None),
             _ => (None, None),
         };
         let bridge = client.and_then(ClientError::object);
@@ -192,7 +171,7 @@ fn kind_of(error: &ClientError) -> &'static str {
     match error {
         ClientError::Params(_) | ClientError::RequestTooLarge(_) | ClientError::AnswerTooLarge(_) => "Error",
         ClientError::Connect { .. } | ClientError::Stranger { .. } | ClientError::Cut { .. } => "RpcTransportError",
-        ClientError::TimedOut { .. } | ClientError::Silent { .. } => "RpcTimeoutError",
+        ClientError::TimedOut { .. } | ClientError::Silent { .. } | ClientError::Unanswered { .. } => "RpcTimeoutError",
         ClientError::Unauthorized | ClientError::Status { .. } => "RpcHttpError",
         ClientError::NotBridge(_) | ClientError::WrongId { .. } | ClientError::Shape { .. } => {
             "RpcInvalidResponseError"
@@ -227,6 +206,7 @@ fn client_code(error: &ClientError, call: bool) -> ExitCode {
         ClientError::Connect { .. } | ClientError::Cut { .. } | ClientError::NotBridge(_) => ExitCode::Unreachable,
         ClientError::Stranger { .. } | ClientError::WrongId { .. } | ClientError::Shape { .. } => ExitCode::Unreachable,
         ClientError::TimedOut { .. } | ClientError::Silent { .. } => ExitCode::TimedOut,
+        ClientError::Unanswered { .. } => ExitCode::ApprovalPending,
         ClientError::Unauthorized => ExitCode::Unauthenticated,
         ClientError::Status { status, error, .. } => status_code(*status, error.as_deref()),
         ClientError::Refused(error) => ExitCode::from_error(error.code, error.reason()),
@@ -237,6 +217,7 @@ fn status_code(status: u16, error: Option<&ErrorObject>) -> ExitCode {
     let limit = error.is_some_and(|error| ErrorCode::from_number(error.code) == Some(ErrorCode::Limit));
     match status {
         413 | 429 => ExitCode::OverLimit,
+        403 => error.map_or(ExitCode::Unreachable, |error| ExitCode::from_error(error.code, error.reason())),
         _ if limit => ExitCode::OverLimit,
         _ => ExitCode::Unreachable,
     }

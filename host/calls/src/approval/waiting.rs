@@ -116,7 +116,13 @@ impl Waiting {
         // Whoever left wins over an answer that came at the same moment: that grant stays for who asks again.
         match cancel.run_until_cancelled(waited).await.filter(|_| !cancel.is_cancelled()) {
             None => Err(Box::new(self.given_up(Cause::Cancelled))),
-            Some((_, Turn::Ready)) => Ok(self),
+            Some((id, Turn::Ready)) => {
+                // Whoever heard that it waits is to know that it does not any more, before it is made.
+                if told.is_some() {
+                    self.tell_granted(&patience.watcher, id);
+                }
+                Ok(self)
+            }
             Some((id, Turn::Over(state))) => Err(Box::new(self.ended(id, state))),
             Some((id, Turn::Wait(until))) => Err(Box::new(self.promised(id, until))),
         }
@@ -130,6 +136,20 @@ impl Waiting {
         let expires_in = Some(until.saturating_duration_since(Instant::now()));
         let state = ApprovalStatus::Pending;
         watcher.approval(ApprovalEvent { id: id.to_string(), state, expires_at, expires_in, summary });
+    }
+
+    /// Tells that it waits no longer.
+    fn tell_granted(&self, watcher: &Watcher, id: ApprovalId) {
+        let call = self.call();
+        let summary = format!("{}/{} is allowed", call.server(), call.request().subject());
+        let (expires_at, expires_in) = (None, None);
+        watcher.approval(ApprovalEvent {
+            id: id.to_string(),
+            state: ApprovalStatus::Granted,
+            expires_at,
+            expires_in,
+            summary,
+        });
     }
 
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.

@@ -5,11 +5,10 @@ use footbridge_proto::{rpc::raw, wire::CheckedCall};
 use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 
-use super::events;
 use crate::{
     dialect::{Encoder, Found},
     http::response::Pieces,
-    json_rpc::RpcAnswer,
+    json_rpc::{RpcAnswer, text_of_event},
     wording::error_of,
 };
 use footbridge_calls::{call::Checked, events::CallEvent};
@@ -31,7 +30,7 @@ impl Encoder for RpcEncoder {
     }
 
     fn event(&mut self, event: &CallEvent) -> Option<Bytes> {
-        Some(events::text_of(event))
+        Some(text_of_event(event))
     }
 
     fn last_event(&self, answer: Found) -> Pieces {

@@ -7,7 +7,6 @@
 
 mod answers;
 mod errors;
-mod events;
 mod listings;
 mod rpc;
 

@@ -6,7 +6,7 @@ pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod connections;
 pub(crate) mod head;
-pub(crate) mod overload;
+pub(crate) mod notices;
 pub(crate) mod refusal;
 pub(crate) mod response;
 pub(crate) mod serve;

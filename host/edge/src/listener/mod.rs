@@ -8,7 +8,8 @@
 //! | `tcp:ADDRESS:PORT` | a port of loopback | somebody of this network namespace |
 //! | `fd:N`, `sd:NAME` | nothing: the socket listens already (`inherited`) | as its kind says |
 //!
-//! A connection that may not come in is closed before anything is read from it, counted, and logged now and then.
+//! A connection that may not come in is closed before anything is read from it, counted, and logged now and then; of a
+//! user who may not, whoever accepts is given it, to say so.
 
 mod accept_pause;
 mod claims;
@@ -219,14 +220,17 @@ impl Listener {
         }
     }
 
-    /// The next connection of somebody who may come in, and who that is. Dropping the future loses no connection.
+    /// The next connection of somebody who may come in, and who that is. Dropping the future loses no connection. Those of
+    /// users who may not are given to `refuse`, each with the user.
     ///
     /// # Errors
     /// [`AcceptError`]; the listener goes on.
-    pub async fn accept(&self) -> Result<(AcceptedStream, Peer), AcceptError> {
+    pub async fn accept(&self, refuse: impl Fn(AcceptedStream, u32)) -> Result<(AcceptedStream, Peer), AcceptError> {
         match &self.entrance {
             Entrance::Unix(unix) => {
-                let (stream, uid, pid) = unix.visitors.next(&unix.listener, &unix.endpoint).await?;
+                let refuse = |stream, uid| refuse(AcceptedStream::Unix(stream), uid);
+                let next = unix.visitors.next(&unix.listener, &unix.endpoint, refuse);
+                let (stream, uid, pid) = next.await?;
                 let peer = if unix.multiplexed { Peer::Vmm { uid, pid } } else { Peer::Unix { uid, pid } };
                 Ok((AcceptedStream::Unix(stream), peer))
             }

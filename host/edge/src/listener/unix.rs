@@ -72,11 +72,12 @@ impl Visitors {
         uid == self.own || self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&uid))
     }
 
-    /// The next connection of somebody who may come in, with their uid and pid. Others are closed at once.
+    /// The next connection of somebody who may come in, with their uid and pid. Others are given to `refuse`.
     pub(super) async fn next(
         &self,
         listener: &UnixListener,
         at: &Endpoint,
+        refuse: impl Fn(UnixStream, u32),
     ) -> io::Result<(UnixStream, u32, Option<i32>)> {
         loop {
             let (stream, _) = listener.accept().await?;
@@ -86,8 +87,9 @@ impl Visitors {
                 return Ok((stream, uid, credentials.pid()));
             }
             if let Some(count) = self.turned_away.one_more() {
-                tracing::warn!(endpoint = %at, uid, count, "connections of users who are not allowed were closed");
+                tracing::warn!(endpoint = %at, uid, count, "connections of users who are not allowed were refused");
             }
+            refuse(stream, uid);
         }
     }
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     dialect::{Encoder, Found},
     http::response::Pieces,
-    json_rpc::{RpcAnswer, number},
+    json_rpc::{RpcAnswer, number, text_of_event},
     wording::error_of,
 };
 use footbridge_calls::{
@@ -67,6 +67,8 @@ pub(super) struct McpEncoder {
     sought: Option<Sought>,
     /// What progress is told by, if it is.
     token: Option<Box<RawValue>>,
+    /// Whether approvals are told besides, as events that are no messages.
+    approvals: bool,
     level: Option<LogLevel>,
     /// The progress that was told: it only ever grows.
     furthest: f64,
@@ -81,7 +83,16 @@ const STEP: f64 = 1.0 / 1024.0;
 impl McpEncoder {
     /// For a request of this client.
     pub(super) fn new(answer: RpcAnswer, client: &McpClient, shape: Shape) -> Self {
-        Self { answer, revision: client.revision, shape, sought: None, token: None, level: client.level, furthest: 0.0 }
+        Self {
+            answer,
+            revision: client.revision,
+            shape,
+            sought: None,
+            token: None,
+            approvals: false,
+            level: client.level,
+            furthest: 0.0,
+        }
     }
 
     /// The same, of a call that names this.
@@ -89,9 +100,9 @@ impl McpEncoder {
         Self { sought: Some(sought), ..self }
     }
 
-    /// The same, which tells progress by this token.
-    pub(super) fn telling(self, token: Option<Box<RawValue>>) -> Self {
-        Self { token, ..self }
+    /// The same, which tells progress by this token, and approvals besides where that is asked for.
+    pub(super) fn telling(self, token: Option<Box<RawValue>>, approvals: bool) -> Self {
+        Self { token, approvals, ..self }
     }
 
     /// A result in one body.
@@ -210,8 +221,12 @@ impl Encoder for McpEncoder {
                 ))
             }
             CallEvent::Log(_) => None,
-            CallEvent::Approval(event) => {
-                self.progress(self.furthest + STEP, None, Some(&refusals::approval_in_words(event)))
+            CallEvent::Approval(approval) => {
+                let told = self.progress(self.furthest + STEP, None, Some(&refusals::approval_in_words(approval)));
+                if !self.approvals {
+                    return told;
+                }
+                Some([told.unwrap_or_default(), text_of_event(event)].concat().into())
             }
         }
     }

@@ -29,7 +29,10 @@ mod tasks;
 
 use std::{sync::Arc, time::Duration};
 
-use footbridge_proto::rpc::{ErrorCode, ErrorObject, IncomingMessage, raw};
+use footbridge_proto::{
+    rpc::{ErrorCode, ErrorObject, IncomingMessage, raw},
+    wire::TELLS_APPROVALS,
+};
 use http::{Method, Response, StatusCode, request::Parts};
 use serde_json::value::RawValue;
 
@@ -108,7 +111,9 @@ impl Mcp {
         };
         // A client without a handshake has no id, so that those of its requests may be somebody else's too.
         let key = client.revision.has_handshake().then(|| key(id));
-        let told = Told { endpoint, client, token: params.progress_token(), key, kept: None, meta: None, answer };
+        let approvals = asked.head.headers.contains_key(TELLS_APPROVALS);
+        let token = params.progress_token();
+        let told = Told { endpoint, client, token, approvals, key, kept: None, meta: None, answer };
         self.request(asked, &method, &params, told)
     }
 
@@ -203,6 +208,8 @@ struct Told {
     client: McpClient,
     /// What progress is told by.
     token: Option<Box<RawValue>>,
+    /// Whether its client asks to be told of approvals besides.
+    approvals: bool,
     /// What a call is ended by.
     key: Option<CallKey>,
     /// How a call is kept, where it is to be a task.
@@ -215,7 +222,7 @@ struct Told {
 impl Told {
     /// What is done for a request.
     fn message(self, message: Message, wait: Duration) -> ReadRequest {
-        let Self { endpoint, client, token, key, kept, meta, answer } = self;
+        let Self { endpoint, client, token, approvals, key, kept, meta, answer } = self;
         match message {
             Message::Ping | Message::SetLevel(_) => {
                 let encoder = McpEncoder::new(answer, &client, Shape::Plain);
@@ -240,7 +247,8 @@ impl Told {
                 match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
                     Ok(Searched::Call(call)) => {
                         let endpoint = Endpoint { search: false, ..endpoint };
-                        Self { endpoint, client, token, key, kept, meta, answer }.message(Message::Call(call), wait)
+                        let told = Self { endpoint, client, token, approvals, key, kept, meta, answer };
+                        told.message(Message::Call(call), wait)
                     }
                     Ok(Searched::LookUp(_)) if kept.is_some() => {
                         ReadRequest::Answered(answer.error(StatusCode::OK, &tasks::not_one(&name)))
@@ -257,7 +265,7 @@ impl Told {
                 let encoder = McpEncoder::new(answer, &client, shape).of_call(Sought::by(&call));
                 let called = route::call(endpoint, call, wait, key, token.is_some());
                 let action = Action::Call(CallAction { kept, meta, ..called });
-                ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token)) }
+                ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token, approvals)) }
             }
         }
     }

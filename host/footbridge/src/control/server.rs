@@ -124,7 +124,7 @@ impl Control {
         loop {
             let accepted = tokio::select! {
                 () = room.shutdown.cancelled() => break,
-                accepted = self.listener.accept() => accepted,
+                accepted = self.listener.accept(|_, _| {}) => accepted,
                 Some(_ended) = clients.join_next() => continue,
             };
             let stream = match accepted {

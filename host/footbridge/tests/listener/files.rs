@@ -225,6 +225,6 @@ async fn a_thousand_may_wait_to_be_accepted() {
     let somaxconn = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap().trim().parse().unwrap();
     assert_eq!((waiting.len(), full), (1024.min(somaxconn) + 1, Errno::EAGAIN));
     for _ in &waiting {
-        listener.accept().await.unwrap();
+        listener.accept(|_, _| {}).await.unwrap();
     }
 }

@@ -66,7 +66,7 @@ fn takes_over_unix() {
     let listener = bind("fd:5").unwrap();
     assert_eq!(listener.endpoint().unwrap(), unix(&path));
     let client = UnixStream::connect(&path).unwrap();
-    let (stream, peer) = runtime.block_on(listener.accept()).unwrap();
+    let (stream, peer) = runtime.block_on(listener.accept(|_, _| {})).unwrap();
     assert!(matches!(peer, Peer::Unix { .. }), "{peer}");
     assert!(matches!(bind("fd:5"), Err(BindError::InUse(_))), "it is taken");
     for wrong in ["fd:6", "fd:0", "fd:2", "fd:4294967295"] {
@@ -80,7 +80,7 @@ fn takes_over_unix() {
     drop((listener, client, stream));
     let _waits = UnixStream::connect(&path).unwrap();
     let next = bind("fd:5").unwrap();
-    assert!(runtime.block_on(next.accept()).is_ok(), "the next session has it, and who waited");
+    assert!(runtime.block_on(next.accept(|_, _| {})).is_ok(), "the next session has it, and who waited");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn takes_over_tcp() {
     let address = listener.endpoint().unwrap().to_string();
     assert_eq!(address_of(&"fd:7".parse().unwrap()).to_string(), address);
     let _client = TcpStream::connect(address.strip_prefix("tcp:").unwrap()).unwrap();
-    assert!(matches!(runtime.block_on(listener.accept()), Ok((_, Peer::Tcp(_)))));
+    assert!(matches!(runtime.block_on(listener.accept(|_, _| {})), Ok((_, Peer::Tcp(_)))));
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn takes_over_named() {
     let path = given().join("s");
     assert_eq!(address_of(&"sd:fb".parse().unwrap()).to_string(), format!("unix:{}", path.display()));
     let _client = UnixStream::connect(path).unwrap();
-    assert!(runtime.block_on(listener.accept()).is_ok());
+    assert!(runtime.block_on(listener.accept(|_, _| {})).is_ok());
     assert!(bind("sd:fb").is_err() && bind("fd:3").is_err(), "it is taken");
 }
 

@@ -28,7 +28,7 @@ async fn a_vmm_finds_the_socket_of_its_port_and_shows_as_one() {
     assert_eq!(mode(&folder.path().join("v.sock_7179")), 0o600);
     assert_eq!(one.endpoint().unwrap().to_string(), format!("vsock-mux:{}:7179", path.display()));
     let client = UnixStream::connect(folder.path().join("v.sock_7179")).unwrap();
-    let (_stream, peer) = one.accept().await.unwrap();
+    let (_stream, peer) = one.accept(|_, _| {}).await.unwrap();
     assert_eq!(peer, Peer::Vmm { uid: geteuid().as_raw(), pid: Some(std::process::id().cast_signed()) });
     assert!(peer.to_string().starts_with("vmm:uid="), "{peer}");
     drop((one, two, client));

@@ -101,7 +101,7 @@ async fn the_folder_of_a_user_who_is_named_will_do() {
     for (owner, allowed) in [(None, &[NOBODY][..]), (Some(NOBODY), &[])] {
         let listener = named(owner, allowed).unwrap();
         let client = UnixStream::connect(&path).unwrap();
-        listener.accept().await.unwrap();
+        listener.accept(|_, _| {}).await.unwrap();
         drop((listener, client));
         assert!(names(folder.path()).is_empty());
     }
@@ -129,7 +129,7 @@ async fn names_that_are_taken() {
     fs::create_dir(aside(3)).unwrap();
     let listener = bind(&at("s")).unwrap();
     let client = UnixStream::connect(at("s")).unwrap();
-    listener.accept().await.unwrap();
+    listener.accept(|_, _| {}).await.unwrap();
     assert_eq!((mode(&at("target")), mode(&at("s"))), (0o755, 0o600));
     assert!(aside(2).is_file() && aside(3).is_dir() && !aside(4).exists() && !at("nothing").exists());
     drop((listener, client));

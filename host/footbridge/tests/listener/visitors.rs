@@ -37,7 +37,7 @@ fn open_to(allowed_uids: Option<&[u32]>) -> (tempfile::TempDir, Arc<Listener>) {
 fn greet_one(listener: &Arc<Listener>) -> JoinHandle<Peer> {
     let listener = Arc::clone(listener);
     tokio::spawn(async move {
-        let (mut stream, peer) = listener.accept().await.unwrap();
+        let (mut stream, peer) = listener.accept(|_, _| {}).await.unwrap();
         stream.read_u8().await.unwrap();
         stream.write_all(b"hello").await.unwrap();
         peer

@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options, style: Style) -> Result<(), Failure> {
 fn look(settings: Result<ClientSettings, SettingsError>, around: &Around) -> Vec<Finding> {
     let settings = match settings {
         Ok(settings) => settings,
-        Err(error) => return vec![Finding::problem("environment", error.to_string())],
+        Err(error) => return vec![not_set(&error)],
     };
     let mut all = vec![environment(&settings, around), token(&settings)];
     all.extend(way::relay(around));
@@ -49,6 +49,30 @@ fn look(settings: Result<ClientSettings, SettingsError>, around: &Around) -> Vec
         all.push(Finding::skipped("bridge", "not asked, because of what is wrong above"));
     }
     all
+}
+
+/// What is wrong with the variables that say where the bridge is and what it is shown.
+fn not_set(error: &SettingsError) -> Finding {
+    let (check, means, mend) = match error {
+        SettingsError::TokenFile { .. } => (
+            "token",
+            "the session was revoked, has expired or its run is over, which removes the file; or it is not mounted here; or \
+             this user may not read it",
+            "on the host: footbridge session list, then footbridge session create NAME; start this sandbox again with the \
+             folder of the session",
+        ),
+        SettingsError::Token { .. } => (
+            "token",
+            "what is set is no token, so nothing is sent",
+            "set it as footbridge session create NAME --env prints it",
+        ),
+        _ => (
+            "environment",
+            "where the bridge is, or how to ask it, is not known",
+            "correct that variable, or unset it and set all as footbridge session create NAME --env prints them",
+        ),
+    };
+    Finding::problem(check, error.to_string()).means(means).mend(mend)
 }
 
 fn environment(settings: &ClientSettings, around: &Around) -> Finding {
@@ -138,6 +162,14 @@ fn refused(error: &ClientError) -> Finding {
                 .means("the harness has ended, or its socket is not where the relay looks for it")
                 .mend("on the host: footbridge doctor NAME; then start the relay with the right --to")
         }
+        ClientError::Cut { has_begun: false, .. } => {
+            Finding::problem("bridge", "the connection was closed before anything of an answer came")
+                .means("the session may let only some users connect (--allow-uid), or it has just ended")
+                .mend("on the host: footbridge doctor NAME, which says who may connect; then footbridge session list")
+        }
+        ClientError::Status { status: 403, says, error: Some(_), .. } => Finding::problem("bridge", says)
+            .means("the session lets only some users connect, and this one is none of them")
+            .mend("on the host: footbridge session create NAME --allow-uid UID, or be another user here"),
         ClientError::NotBridge(what) => Finding::problem("bridge", format!("what answers is none: {what}"))
             .means("another program has this port")
             .mend(format!("set {} to the port of the relay", vars::PORT)),

@@ -117,3 +117,24 @@ fn a_variable_that_leads_to_a_service_is_told_from_others() {
         assert_eq!(leads_to_a_service(value), leads, "{value}");
     }
 }
+
+#[test]
+fn a_token_that_cannot_be_read_and_a_connection_that_says_nothing_have_a_cause_and_what_mends_them() {
+    let read = |vars: &[(&str, &str)]| {
+        let of = |name: &'static str| Ok(vars.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()));
+        look(ClientSettings::read(&of), &Around::of(Path::new("/none"), &[])).remove(0)
+    };
+    let of_file = read(&[(vars::TOKEN_FILE, "/nonexist")]);
+    is_problem(&of_file, "/nonexist");
+    is_problem(&of_file, "was revoked, has expired");
+    assert_eq!(of_file.check, "token");
+    is_problem(&read(&[(vars::TOKEN, "se cret")]), "is no token");
+    is_problem(&read(&[(vars::TIMEOUT_MS, "soon")]), "TOOL_CLI_TIMEOUT_MS");
+    let cut = |has_begun| ClientError::Cut { target: "unix:/s".to_owned(), why: "it closed".to_owned(), has_begun };
+    is_problem(&refused(&cut(false)), "--allow-uid");
+    assert!(!format!("{:?}", refused(&cut(true))).contains("--allow-uid"));
+    let error =
+        footbridge_proto::rpc::ErrorObject::new(footbridge_proto::rpc::Reason::DeniedByPolicy, "User 7 may not");
+    let (says, error) = (error.message.clone(), Some(Box::new(error)));
+    is_problem(&refused(&ClientError::Status { status: 403, says, is_foreign: false, error }), "User 7 may not");
+}

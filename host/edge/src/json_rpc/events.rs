@@ -1,15 +1,15 @@
-//! Events of a call, as the bridge writes them.
+//! Events of a call, as the bridge writes them, and MCP those about an approval for clients that ask for them.
 
 use std::fmt::Write as _;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::json_rpc::number;
+use super::number;
 use footbridge_calls::events::CallEvent;
 
 /// An event as it goes out. JSON has no raw line breaks, so its data is one line.
-pub(super) fn text_of(event: &CallEvent) -> Bytes {
+pub(crate) fn text_of_event(event: &CallEvent) -> Bytes {
     let (name, data) = match event {
         CallEvent::Progress { progress, total, message } => (
             "progress",
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn events_are_one_line_of_json_whatever_is_in_them() {
-        let text = |event| String::from_utf8(text_of(&event).to_vec()).unwrap();
+        let text = |event| String::from_utf8(text_of_event(&event).to_vec()).unwrap();
         assert_eq!(
             text(CallEvent::Progress {
                 progress: 1.0,

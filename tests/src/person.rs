@@ -10,11 +10,15 @@ use std::{
 };
 
 use nix::{
+    fcntl::{FcntlArg, OFlag, fcntl},
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::termios::{Termios, tcgetattr},
 };
 
 use crate::{PATIENCE, local_terminal, running::Running};
+
+/// How long nothing takes any key where all is full: what is behind a terminal may take its time.
+const FULL: Duration = Duration::from_millis(500);
 
 /// A person in front of a terminal.
 #[derive(Debug)]
@@ -80,6 +84,21 @@ impl Person {
     /// Types.
     pub fn types(&mut self, keys: &str) {
         self.far_end.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Types a key until nothing takes any more: the terminal is full, and so is all behind it.
+    pub fn types_all_that_fits(&mut self, key: char) {
+        let flags = OFlag::from_bits_retain(fcntl(&self.far_end, FcntlArg::F_GETFL).unwrap());
+        let _was_set = fcntl(&self.far_end, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).unwrap();
+        let keys = key.to_string().repeat(1024);
+        let mut taken = Instant::now();
+        while taken.elapsed() < FULL {
+            match self.far_end.write(keys.as_bytes()) {
+                Ok(1..) => taken = Instant::now(),
+                Ok(0) | Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        let _was_set = fcntl(&self.far_end, FcntlArg::F_SETFL(flags)).unwrap();
     }
 
     /// Watches the screen until it shows this.

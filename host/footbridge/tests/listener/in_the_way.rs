@@ -11,7 +11,7 @@ use std::{
 
 use footbridge_edge::listener::{BindError, Listen, Listeners};
 
-use crate::places::{bind, folder, mode, names, unix};
+use crate::places::{bind, folder, leave_dead, mode, names, unix};
 
 #[tokio::test]
 async fn a_socket_that_somebody_answers_on_is_left_alone() {
@@ -39,7 +39,7 @@ async fn a_socket_that_somebody_answers_on_is_left_alone() {
 async fn a_dead_socket_is_replaced() {
     let folder = folder();
     let path = folder.path().join("s");
-    drop(UnixListener::bind(&path).unwrap());
+    leave_dead(&path);
     fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
     let listener = bind(&path).unwrap();
     assert_eq!(mode(&path), 0o600);

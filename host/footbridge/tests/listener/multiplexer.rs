@@ -10,7 +10,7 @@ use footbridge_calls::auth::Peer;
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners};
 use nix::unistd::geteuid;
 
-use crate::places::{folder, mode, names};
+use crate::places::{folder, leave_dead, mode, names};
 
 fn bind(path: &Path, port: u32) -> Result<Listener, BindError> {
     let endpoint = format!("vsock-mux:{}:{port}", path.display()).parse().unwrap();
@@ -47,6 +47,6 @@ async fn it_is_as_careful_as_any_other_socket() {
     fs::create_dir(folder.path().join("v.sock_8")).unwrap();
     let error = bind(&path, 8).unwrap_err().to_string();
     assert!(error.contains("v.sock_8 exists and is a folder"), "{error}");
-    drop(UnixListener::bind(folder.path().join("v.sock_9")).unwrap());
+    leave_dead(&folder.path().join("v.sock_9"));
     assert!(bind(&path, 9).is_ok(), "a dead one is replaced");
 }

@@ -4,11 +4,12 @@ use std::{
     fs,
     os::unix::{
         fs::{MetadataExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
         process::CommandExt,
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use footbridge_edge::listener::{Access, BindError, Listen, Listener, Listeners};
@@ -19,6 +20,16 @@ use nix::unistd::geteuid;
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) const NOBODY: u32 = 65534;
+
+/// Leaves a socket there at which nobody listens any more. A child that another test starts has it too, until it is another
+/// program.
+pub(crate) fn leave_dead(path: &Path) {
+    drop(UnixListener::bind(path).unwrap());
+    let deadline = Instant::now() + LONG;
+    while UnixStream::connect(path).is_ok() {
+        assert!(Instant::now() < deadline, "{} lives on", path.display());
+    }
+}
 
 pub(crate) fn unix(path: &Path) -> Endpoint {
     Endpoint::Unix(SocketPath::new(path).unwrap())

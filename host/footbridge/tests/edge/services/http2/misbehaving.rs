@@ -186,7 +186,8 @@ fn an_answer_that_an_origin_breaks_off_is_never_whole() {
     for (name, mode) in modes {
         let services = once(mode);
         let answer = asks(&services, 0);
-        assert!(!is_whole(&answer), "{name}: {answer}");
+        // Where it broke off before anything of it was passed on, that is said in its place.
+        assert!(!is_whole(&answer) || answer.starts_with("HTTP/1.1 502 "), "{name}: {answer}");
         then_goes_on(&services, "unknown");
     }
 }

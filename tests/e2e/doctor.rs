@@ -111,6 +111,17 @@ fn a_state_folder_that_takes_no_file_is_found() {
 }
 
 #[test]
+fn folders_that_are_not_there_and_cannot_be_made_are_found() {
+    let host = Host::with(&Servers::demo()).env("FOOTBRIDGE_STATE", "/proc/x").env("FOOTBRIDGE_RUNTIME", "/proc/y/z");
+    let (ran, found) = doctor(&host, &["--no-start"]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    for check in ["state folder", "runtime folder"] {
+        let found = of(&found, check);
+        assert!(found["found"].as_str().unwrap().contains("cannot be made") && found["mend"].is_string(), "{found}");
+    }
+}
+
+#[test]
 fn without_a_home_folder_that_is_what_is_found() {
     if !nix::unistd::geteuid().is_root() {
         return footbridge_tests::skipped("a user without a home folder", "this is not root");

@@ -1,7 +1,7 @@
 //! What an operator finds out about a server that does not start, and where what is logged goes while a command has the
 //! terminal.
 
-use std::ffi::OsStr;
+use std::{ffi::OsStr, fs};
 
 use footbridge_tests::{Host, Person, Ran, Running, Servers};
 use serde_json::{Value, json};
@@ -71,6 +71,14 @@ fn servers_are_started_by_a_check_that_is_asked_to() {
     assert!(started.stdout.contains("error: server ends does not start: it ended while starting (exit status: 3)"));
     assert!(started.stdout.contains("error: server gone does not start: \"/nowhere/at/all\" cannot be started"));
     assert!(started.stdout.contains("started: demo: ") && !started.stdout.contains("\nok: "), "{started:?}");
+    let lacks = host.path().join("lacks.json");
+    let mut entries: Value = serde_json::from_str(&fs::read_to_string(config).unwrap()).unwrap();
+    let demo = entries["mcpServers"]["demo"].take();
+    entries["mcpServers"] = json!({"demo": demo, "lacks": {"command": "true", "env": {"K": "${UNSET}"}}});
+    fs::write(&lacks, entries.to_string()).unwrap();
+    let lacking = footbridge(&host, &["config", "check", "--start", "--config", lacks.to_str().unwrap()]);
+    assert!(lacking.status == 2 && lacking.stdout.contains("started: demo: "), "{lacking:?}");
+    assert_eq!(lacking.stdout.matches("UNSET is not set").count(), 1, "{lacking:?}");
     let json = footbridge(&host, &["config", "check", "--start", "--json", "--config", config]).stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     let names: Vec<&Value> = json["started"].as_array().unwrap().iter().map(|one| &one["name"]).collect();

@@ -320,7 +320,10 @@ impl Drop for Engine {
         // Also where a test failed; a test that did not has left nothing.
         let _nothing_to_remove = match &self.daemon {
             None => self.command(&["rm", "--all", "--force", "--time", "0"]).output(),
-            Some(_) => self.command(&["container", "rm", "--force"]).args(self.names().lines()).output(),
+            Some(_) => self.command(&["ps", "--all", "--quiet"]).output().and_then(|listed| {
+                let ids = String::from_utf8_lossy(&listed.stdout).into_owned();
+                self.command(&["rm", "--force"]).args(ids.lines()).output()
+            }),
         };
         drop(self.daemon.take());
         processes::end_all(self.store.path());

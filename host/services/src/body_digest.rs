@@ -134,7 +134,10 @@ impl Beside {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::{
+        sync::mpsc,
+        time::{Duration, Instant},
+    };
 
     use tokio::runtime::Builder;
 
@@ -172,6 +175,20 @@ mod tests {
                 check(&body, lengths);
             }
         }
+    }
+
+    #[test]
+    fn another_thread_digests_what_nobody_asks_for() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let body = vec![b'x'; usize::try_from(LONG).unwrap() + PIECE];
+        let mut digest = BodyDigest::default();
+        runtime.block_on(async { digest.push(&body) });
+        let deadline = Instant::now() + Duration::from_secs(30);
+        // What was digested is there to be filled again.
+        while digest.long.as_ref().unwrap().beside.waiting().spare.is_none() {
+            assert!(Instant::now() < deadline, "nobody did");
+        }
+        assert_eq!(digest.so_far(), Some(Digest::of(&body)));
     }
 
     #[test]

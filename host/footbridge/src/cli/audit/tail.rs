@@ -329,6 +329,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_accepted_pin_says_which_definition_and_who_accepted_it() {
+        let line = br#"{"type":"pin_accepted","definition":"sha256:ab","approver":"servers pins accept (uid 0)"}"#;
+        let said = what("pin_accepted", &ReadRecord::parse(line).unwrap());
+        assert_eq!(said, "sha256:ab by servers pins accept (uid 0)");
+    }
+
+    #[test]
     fn an_intent_says_how_much_is_sent_as_far_as_that_is_known() {
         let said = |more: &str| {
             let line = format!(

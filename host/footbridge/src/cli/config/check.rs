@@ -88,7 +88,12 @@ pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i3
         }
         notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
         gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
-        started.iter().flatten().for_each(|server| text.push_str(&server.for_people()));
+        // What a server lacks has been said.
+        let is_said = |server: &&StartedServer| {
+            mistakes.iter().any(|mistake| server.error.as_ref().is_some_and(|why| *why == mistake.to_string()))
+        };
+        let others = started.iter().flatten().filter(|server| !is_said(server));
+        others.for_each(|server| text.push_str(&server.for_people()));
         if start && !are_others_fine {
             text.push_str("no server was started: mend that first\n");
         }

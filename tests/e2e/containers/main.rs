@@ -472,6 +472,33 @@ fn nothing_is_left_when_the_harness_is_killed_while_a_container_starts() {
     }
 }
 
+/// A daemon makes what it was asked for, also for a client that is gone.
+#[test]
+fn a_container_that_comes_after_its_client_is_gone_is_removed() {
+    let Some(engine) = Engine::docker("a_container_that_comes_after_its_client_is_gone_is_removed") else { return };
+    // Of many files, so that it takes a moment.
+    let host = engine.host(engine.development());
+    let layers = || std::fs::read_dir(engine.path().join("data/vfs/dir")).unwrap().count();
+    let before = layers();
+    for _round in 0..4 {
+        let mut running = host.shell("sleep 600");
+        let deadline = Instant::now() + PATIENCE;
+        // Its layers appear before it does.
+        while layers() == before {
+            assert!(Instant::now() < deadline, "no container is made");
+        }
+        let clients = processes::naming(host.path()).into_iter();
+        clients.filter(|process| process.arguments.contains(" run --rm ")).for_each(|process| process.kill());
+        // Not ended: that would take away what is to be mounted, and then the daemon makes no container.
+        running.killed();
+        while layers() > before {
+            assert!(Instant::now() < deadline, "left behind: {}", engine.names());
+        }
+    }
+    host.leaves_nothing_behind();
+    engine.leaves_nothing_behind();
+}
+
 #[test]
 fn a_relay_that_nobody_ends_ends_with_its_lifeline() {
     for engine in Engine::each("a_relay_that_nobody_ends_ends_with_its_lifeline") {

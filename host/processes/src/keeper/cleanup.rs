@@ -1,13 +1,16 @@
 //! What is done for a program that has others run what matters, as the client of a container engine does.
 //!
-//! The engine is told to end the container first, while all of its helpers live and can put their affairs in order.
-//! Then there is a moment in which they end by themselves. If they do not, they are killed, and the engine is told once
-//! more, since a client that was about to start a container may have done so. Nothing here waits without a limit.
+//! The engine is told to remove the container, while all of its helpers live and can put their affairs in order. Where
+//! there is none yet, the client goes on until there is one: what a daemon was asked for it makes, also for a client that
+//! is gone. Then there is a moment in which the helpers end by themselves. If they do not, they are killed. As long as
+//! nothing was removed and a container may still come, the engine is told again. Nothing here waits without a limit.
 
+use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
@@ -18,54 +21,65 @@ use super::order::Cleanup;
 /// How long the command may take. A healthy engine needs a tenth of a second.
 const COMMAND: Duration = Duration::from_secs(20);
 
-/// How long the engine's helpers have to end by themselves.
+/// How long a client has to make what is then removed, and after that its helpers to end by themselves.
 const HELPERS: Duration = Duration::from_secs(5);
 
 impl Cleanup {
-    /// Has everything ended in order; says how the program ended if it did so meanwhile.
-    pub(super) fn run(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
-        let first = self.run_command(program, signals);
-        let (none_left, ending) = none_left_within(HELPERS, program, signals);
-        let ending = first.or(ending);
-        if none_left {
-            // One that only ended meanwhile may have made a container behind the engine's back.
-            if ending.is_some() {
-                self.run_command(program, signals);
-            }
+    /// Has everything ended in order, given how the program ended, if it did; says so if it did meanwhile.
+    pub(super) fn run(&self, program: Pid, ended: Option<Ending>, signals: &SignalFd) -> Option<Ending> {
+        let mut ending = ended;
+        let deadline = Instant::now() + HELPERS;
+        let mut removed = self.run_command(program, signals, &mut ending);
+        while !removed && ending.is_none() && Instant::now() < deadline {
+            pause(LONGEST_PAUSE, signals);
+            removed = self.run_command(program, signals, &mut ending);
+        }
+        let (none_left, meanwhile) = none_left_within(HELPERS, program, signals);
+        let killed = if none_left { None } else { end_all(program, signals) };
+        ending = ending.or(meanwhile).or(killed);
+        // One that ended by itself has been answered: nothing comes any more.
+        let is_answered = |ending: Option<Ending>| matches!(ending, Some(Ending::Exited(_)));
+        if removed || (is_answered(ended) && none_left) {
             return ending;
         }
-        let killed = end_all(program, signals);
-        self.run_command(program, signals);
-        ending.or(killed)
-    }
-
-    /// Runs it; says how the program ended if it did so meanwhile. Orphans are taken note of as they end: a container whose
-    /// monitor was killed is this process's, and the engine waits for it to be gone.
-    fn run_command(&self, program: Pid, signals: &SignalFd) -> Option<Ending> {
-        let mut ending = None;
-        self.run_command_within(COMMAND, signals, || ending = ending.or(reap(program).program));
+        let deadline = Instant::now() + if is_answered(ending) { Duration::ZERO } else { self.late };
+        while !self.run_command(program, signals, &mut ending) && Instant::now() < deadline {
+            pause(LONGEST_PAUSE, signals);
+        }
         ending
     }
 
-    fn run_command_within(&self, time: Duration, signals: &SignalFd, mut meanwhile: impl FnMut()) {
+    /// Runs it; says whether it removed anything, and how the program ended if it did so meanwhile. Orphans are taken note
+    /// of as they end: a container whose monitor was killed is this process's, and the engine waits for it to be gone.
+    fn run_command(&self, program: Pid, signals: &SignalFd, ending: &mut Option<Ending>) -> bool {
+        self.run_command_within(COMMAND, signals, || *ending = ending.or(reap(program).program))
+    }
+
+    fn run_command_within(&self, time: Duration, signals: &SignalFd, mut meanwhile: impl FnMut()) -> bool {
         let mut command = Command::new(&self.program);
         command.args(&self.args).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        // What it prints is what it removed. A file, which nobody waits for that a script leaves behind.
+        let Ok(printed) = memfd_create("footbridge-removed", MFdFlags::MFD_CLOEXEC).map(File::from) else {
+            return false;
+        };
+        let Ok(stdout) = printed.try_clone() else { return false };
         // In a group of its own: an engine's client may be a script, and what it waits for would go on without it.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.stdin(Stdio::null()).stdout(stdout).stderr(Stdio::null()).process_group(0);
         // Without the program there is nothing more that could be done.
-        let Ok(mut child) = command.spawn() else { return };
+        let Ok(mut child) = command.spawn() else { return false };
         let deadline = Instant::now() + time;
         while let Ok(None) = child.try_wait() {
             if Instant::now() >= deadline {
                 let group = Pid::from_raw(child.id().cast_signed());
                 let _it_may_just_have_ended = killpg(group, Signal::SIGKILL);
                 let _it_is_killed = child.wait();
-                return;
+                break;
             }
             pause(LONGEST_PAUSE, signals);
             // It may take note of the command itself, too, which then cannot be waited for: that ends it here as well.
             meanwhile();
         }
+        printed.metadata().is_ok_and(|printed| printed.len() > 0)
     }
 }
 
@@ -84,9 +98,10 @@ mod tests {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            late: Duration::ZERO,
         };
         let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();
-        cleanup.run_command_within(Duration::from_secs(5), &signals, || ());
+        assert!(!cleanup.run_command_within(Duration::from_secs(5), &signals, || ()));
         let pid = std::fs::read_to_string(&file).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         // It is whoever reaps orphans that takes it away.

@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
@@ -145,12 +146,14 @@ impl KeptCommand {
     pub(crate) const NUMBERS: [RawFd; MORE] = [FIRST_MORE, FIRST_MORE + 1];
 
     /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
-    /// programs that have others run what matters, out of reach.
-    pub(crate) fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)]) -> Self {
+    /// programs that have others run what matters, out of reach. It prints something where it removed anything; `late` is
+    /// how long what it removes may still come after the program is gone.
+    pub(crate) fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)], late: Duration) -> Self {
         self.order.cleanup = words.split_first().map(|(program, args)| Cleanup {
             program: program.clone(),
             args: args.to_owned(),
             env: env.to_owned(),
+            late,
         });
         self
     }

@@ -1,6 +1,7 @@
 //! What harness and keeper say to each other.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,12 +37,14 @@ pub(super) enum Target {
     Child,
 }
 
-/// A command that is run when the program ends, however it does.
+/// A command that is run when the program ends, however it does. It prints something where it removed anything.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Cleanup {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
+    /// How long what it removes may still come after the program is gone, if that was not answered.
+    pub(super) late: Duration,
 }
 
 /// Everything the keeper needs to know to start the program.

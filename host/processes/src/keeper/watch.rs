@@ -167,7 +167,7 @@ impl Keeper {
         }
         let ending = match ending {
             Some(Ending::Exited(_)) if self.leaves_others => ending,
-            Some(_) | None => self.end(ending.is_some()).or(ending),
+            Some(_) | None => self.end(ending),
         };
         let (report, status) = match ending {
             Some(Ending::Exited(code)) => (Report::Exited(code), code),
@@ -179,15 +179,11 @@ impl Keeper {
         status
     }
 
-    /// Leaves nothing behind; says how the program ended if it did so meanwhile.
-    fn end(&self, has_ended: bool) -> Option<Ending> {
-        let ordered = self.cleanup.as_ref().and_then(|cleanup| {
-            if !has_ended {
-                let _it_may_just_have = kill(self.program, Signal::SIGTERM);
-            }
-            cleanup.run(self.program, &self.signals)
-        });
-        end_all(self.program, &self.signals).or(ordered)
+    /// Leaves nothing behind, given how the program ended, if it did; says so if it did meanwhile.
+    fn end(&self, ended: Option<Ending>) -> Option<Ending> {
+        let ordered = self.cleanup.as_ref().and_then(|cleanup| cleanup.run(self.program, ended, &self.signals));
+        let killed = end_all(self.program, &self.signals);
+        ended.or(ordered).or(killed)
     }
 
     /// Undoes the raw mode that a harness left behind, in the middle of a question too; one that lives does so itself,

@@ -58,7 +58,7 @@ impl Engine {
         removal.extend(self.kind.removal().iter().map(OsString::from));
         removal.push(container.name.into());
         let without_token: Vec<_> = env.iter().filter(|(name, _)| name != token).cloned().collect();
-        Ok(Kept::command(&self.program).args(args).env(env).cleanup(&removal, &without_token))
+        Ok(Kept::command(&self.program).args(args).env(env).cleanup(&removal, &without_token, self.kind.late()))
     }
 
     fn run_args(&self, name: &str, container: &Container<'_>) -> Result<Vec<OsString>, EngineError> {

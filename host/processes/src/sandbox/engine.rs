@@ -66,6 +66,15 @@ impl EngineKind {
         }
     }
 
+    /// How long a container may still come for a client that is gone: a daemon makes what it was asked for.
+    pub(super) fn late(self) -> Duration {
+        match self {
+            Self::Podman => Duration::ZERO,
+            Self::Docker => Duration::from_secs(10),
+        }
+    }
+
+    /// What removes a container, and prints its name where it did.
     pub(super) fn removal(self) -> &'static [&'static str] {
         match self {
             Self::Podman => &["rm", "--force", "--volumes", "--time", "0"],

@@ -49,64 +49,104 @@ pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
 pub(super) fn check(files: &Files, start: bool, json: bool) -> anyhow::Result<i32> {
     crate::log::start(SAYS_WHAT_IT_WAITS_FOR)?;
     sys::harden().context("cannot protect this process from others of the same user")?;
-    let (mut started, mut nothing) = (None, None);
-    let writable = Writable::here();
-    let (folders, variables) = folders_and_variables(writable)?;
-    let (mut config, mut mistakes) = look_over(&files.config, &folders, &variables);
-    // What one server lacks is a mistake of that one.
-    let are_others_fine = mistakes.is_empty();
-    mistakes.extend(config.lacking.iter().cloned());
-    let (mut servers, mut services): (Vec<String>, Vec<String>) = Default::default();
-    if are_others_fine {
-        servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
-        services.extend(config.services.iter().map(|spec| spec.name.to_string()));
-        nothing = NoConfiguration::check(&config).err();
-        mistakes.extend(nothing.iter().map(|what| Mistake::of_file(folders.config.clone(), what.to_string())));
-        if start {
-            let (all, tools) = runtime()?.block_on(started_of(config.clone()));
-            started = Some(all);
+    let found = Found::of(files, start)?;
+    report::out(&if json { format!("{}\n", found.for_programs()) } else { found.for_people() })?;
+    Ok(found.status())
+}
+
+/// What a check of a configuration found.
+#[derive(Debug, Default)]
+struct Found {
+    /// The files that were read.
+    read: Vec<PathBuf>,
+    servers: Vec<String>,
+    services: Vec<String>,
+    mistakes: Vec<Mistake>,
+    /// That there is no configuration at all, which is one of the mistakes.
+    nothing: Option<NoConfiguration>,
+    notes: Vec<Mistake>,
+    /// What this kernel does not confine.
+    gap: Option<&'static str>,
+    /// What came of starting the servers, if that was asked for and nothing stood in its way.
+    started: Option<Vec<StartedServer>>,
+    /// Whether it was asked for and something did.
+    held_up: bool,
+}
+
+impl Found {
+    fn of(files: &Files, start: bool) -> anyhow::Result<Self> {
+        let mut found = Self { gap: Confinement::here().gap(), ..Self::default() };
+        let (folders, variables) = folders_and_variables(Writable::here())?;
+        let (mut config, mistakes) = look_over(&files.config, &folders, &variables);
+        found.mistakes = mistakes;
+        // What one server lacks is a mistake of that one.
+        let are_others_fine = found.mistakes.is_empty();
+        found.mistakes.extend(config.lacking.iter().cloned());
+        if are_others_fine {
+            found.servers.extend(config.servers.iter().map(|spec| spec.name.to_string()));
+            found.services.extend(config.services.iter().map(|spec| spec.name.to_string()));
+            found.nothing = NoConfiguration::check(&config).err();
+            let of_file = |what: &NoConfiguration| Mistake::of_file(folders.config.clone(), what.to_string());
+            found.mistakes.extend(found.nothing.iter().map(of_file));
+            let tools = if start {
+                let (all, tools) = runtime()?.block_on(started_of(config.clone()));
+                found.started = Some(all);
+                tools
+            } else {
+                listed_before(files, &folders)
+            };
             config.notes.extend(of_no_tool(&config, &tools));
-        } else {
-            config.notes.extend(of_no_tool(&config, &listed_before(files, &folders)));
         }
+        found.held_up = start && !are_others_fine;
+        found.read = config.files_once().into_iter().map(Path::to_owned).collect();
+        found.notes = config.looked.left_out.iter().map(LeftOut::note).collect();
+        found.notes.extend(config.notes);
+        Ok(found)
     }
-    let left_out = config.looked.left_out.iter().map(LeftOut::note);
-    let read: Vec<PathBuf> = config.files_once().into_iter().map(Path::to_owned).collect();
-    let notes: Vec<Mistake> = left_out.chain(config.notes).collect();
-    let ok = mistakes.is_empty();
-    let all_start = started.iter().flatten().all(|server| server.error.is_none());
-    let gap = Confinement::here().gap();
-    if json {
-        let all = json!({"ok": ok, "files": read, "servers": servers, "services": services, "mistakes": listed(&mistakes), "notes": listed(&notes), "confinement_gap": gap, "started": started});
-        report::out(&format!("{all}\n"))?;
-    } else {
+
+    fn for_programs(&self) -> Value {
+        json!({
+            "ok": self.mistakes.is_empty(), "files": self.read, "servers": self.servers, "services": self.services,
+            "mistakes": listed(&self.mistakes), "notes": listed(&self.notes),
+            "confinement_gap": self.gap, "started": self.started,
+        })
+    }
+
+    fn for_people(&self) -> String {
         let mut text = String::new();
-        match &nothing {
+        match &self.nothing {
             // Of several lines, and all of them ours.
             Some(nothing) => text.push_str(&format!("error: {nothing}\n")),
-            None => mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n"))),
+            None => self.mistakes.iter().for_each(|m| text.push_str(&format!("error: {m}\n"))),
         }
-        notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
-        gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
+        self.notes.iter().for_each(|m| text.push_str(&format!("note: {m}\n")));
+        self.gap.iter().for_each(|gap| text.push_str(&format!("note: {gap}\n")));
         // What a server lacks has been said.
         let is_said = |server: &&StartedServer| {
-            mistakes.iter().any(|mistake| server.error.as_ref().is_some_and(|why| *why == mistake.to_string()))
+            self.mistakes.iter().any(|mistake| server.error.as_ref().is_some_and(|why| *why == mistake.to_string()))
         };
-        let others = started.iter().flatten().filter(|server| !is_said(server));
+        let others = self.started.iter().flatten().filter(|server| !is_said(server));
         others.for_each(|server| text.push_str(&server.for_people()));
-        if start && !are_others_fine {
+        if self.held_up {
             text.push_str("no server was started: mend that first\n");
         }
-        if ok && all_start {
-            text.push_str(&verdict(&servers, &services, &read, notes.len()));
+        if self.mistakes.is_empty() && self.all_start() {
+            text.push_str(&verdict(&self.servers, &self.services, &self.read, self.notes.len()));
         }
-        report::out(&text)?;
+        text
     }
-    Ok(match (ok, all_start) {
-        (true, true) => 0,
-        (true, false) => session::REFUSED,
-        (false, _) => USAGE,
-    })
+
+    fn all_start(&self) -> bool {
+        self.started.iter().flatten().all(|server| server.error.is_none())
+    }
+
+    fn status(&self) -> i32 {
+        match (self.mistakes.is_empty(), self.all_start()) {
+            (true, true) => 0,
+            (true, false) => session::REFUSED,
+            (false, _) => USAGE,
+        }
+    }
 }
 
 /// What is wrong or odd, for programs.

@@ -6,16 +6,21 @@
 //! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
 //! bridge's to say.
 
-use std::collections::HashSet;
+mod flag;
+mod value;
 
-use footbridge_proto::text::{Escaped, SafeJson, needs_escape};
-use serde_json::{Map, Value, value::RawValue};
+use footbridge_proto::text::{Escaped, SafeJson};
+use serde_json::{Map, Value};
 
+use self::flag::{FlagPlace, flag};
+pub use self::{
+    flag::{Flag, TypedFlag},
+    value::FlagValue,
+};
 use crate::{
-    decimal::Decimal,
     gathered::gathered,
-    schema::{kind, meant, properties, required, sample, takes_null},
-    signature::type_of,
+    schema::{kind, meant, properties, required, sample},
+    shell_word::quoted,
     suggest::{closest, instead},
 };
 
@@ -23,62 +28,12 @@ use crate::{
 const MOST_FLAGS: usize = 200;
 /// How deep members of objects are flags.
 const MOST_DEPTH: usize = 4;
-/// Longest name of a flag, and longest text that is shown of a property.
+/// Longest name of a flag.
 const MOST_NAME: usize = 64;
-const MOST_SHOWN: usize = 300;
 /// More values than this are not listed.
 pub const MOST_LISTED: usize = 20;
 /// What is before the name of an argument that an option has.
 const PREFIX: &str = "arg.";
-
-/// What one word of a flag is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FlagValue {
-    /// Any text.
-    Text,
-    /// A whole number, of any size.
-    Integer,
-    /// A number.
-    Number,
-    /// Yes or no.
-    Boolean,
-    /// One of these: as it is typed, and as JSON.
-    OneOf(Vec<(String, Value)>),
-    /// A JSON object.
-    Object,
-    /// JSON of any kind; where a text will do, what is no JSON is one.
-    Json {
-        /// Whether a text will do.
-        or_text: bool,
-    },
-}
-
-/// An argument that is a flag.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Flag {
-    /// What is typed behind the two dashes.
-    pub name: String,
-    /// Where in the arguments it is.
-    path: Vec<String>,
-    /// What one word of it is.
-    pub word: FlagValue,
-    /// Whether the word `null` says that there is none: it could be nothing else that it takes.
-    pub takes_null: bool,
-    /// Whether it may be repeated.
-    pub is_list: bool,
-    /// Whether a call needs it.
-    pub is_required: bool,
-    /// The object that cannot be without it, where it is a member of one.
-    needed_with: Option<String>,
-    /// The places of the names that lead there among those beside them: members are beside their object.
-    order: Vec<usize>,
-    /// What the schema says of it, and what it is where it is left out.
-    pub shown: String,
-    /// Its type, as signatures have it.
-    pub kind: String,
-    /// A word for an example.
-    sample: String,
-}
 
 /// What of a tool's arguments can be typed as flags.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -92,15 +47,6 @@ pub struct ToolFlags {
     needed_json: Map<String, Value>,
     /// Options of the command, which may be meant by a name that is no flag's.
     options: Vec<String>,
-}
-
-/// An argument as it was typed: where it is, and its JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypedFlag {
-    /// The names that lead there.
-    pub path: Vec<String>,
-    /// Its JSON.
-    pub json: String,
 }
 
 /// One word behind the name of a tool.
@@ -322,285 +268,6 @@ impl ToolFlags {
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$' | '@' | '/' | ':');
     (1..=MOST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
-}
-
-/// Where a property is among those of a schema.
-#[derive(Debug, Clone, Default)]
-struct FlagPlace {
-    path: Vec<String>,
-    order: Vec<usize>,
-    /// Whether what it is in needs it.
-    is_needed: bool,
-}
-
-impl FlagPlace {
-    fn member(&self, name: &str, at: usize, is_needed: bool) -> Self {
-        let (mut path, mut order) = (self.path.clone(), self.order.clone());
-        path.push(name.to_owned());
-        order.push(at);
-        Self { path, order, is_needed }
-    }
-}
-
-fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Flag {
-    let at = meant(property, schema);
-    let (word, is_list) = match kind(at) {
-        Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
-        _ => (word(at, schema), false),
-    };
-    let can_be_null = takes_null(property, schema);
-    let (word, takes_null) = match word {
-        // Of a list the word alone, unless that is one of its items.
-        FlagValue::OneOf(ref values) if is_list => {
-            let is_item = values.iter().any(|(word, _)| word == "null");
-            (word, can_be_null && !is_item)
-        }
-        word if is_list => (word, can_be_null),
-        FlagValue::OneOf(values) if can_be_null => (FlagValue::OneOf(and_null(values)), false),
-        FlagValue::Integer | FlagValue::Number | FlagValue::Boolean | FlagValue::Object => (word, can_be_null),
-        word => (word, false),
-    };
-    let text = |key: &str| property.get(key).or_else(|| at.get(key));
-    let mut shown = text("description").and_then(Value::as_str).map(short).unwrap_or_default();
-    if let Some(default) = text("default").filter(|default| !default.is_null()) {
-        let default = short(&plain(default));
-        shown.push_str(&format!("{}[default: {default}]", if shown.is_empty() { "" } else { " " }));
-    }
-    let mut sample = sample(property, schema);
-    // One word of a list; it is needed where the list is.
-    if let Some(items) = sample.as_array().filter(|_| is_list) {
-        let least = || at.get("items").map_or(Value::Null, |items| crate::schema::sample(items, schema));
-        sample = if items.len() > 1 { sample } else { items.first().cloned().unwrap_or_else(least) };
-    }
-    let (kind, sample) = (type_of(property, schema), plain(&sample));
-    let FlagPlace { path, order, is_needed } = place.clone();
-    let object = path[..path.len() - 1].join(".");
-    let (is_required, needed_with) = (is_needed && object.is_empty(), is_needed.then_some(object));
-    let needed_with = needed_with.filter(|object| !object.is_empty());
-    Flag { name, path, word, takes_null, is_list, is_required, needed_with, order, shown, kind, sample }
-}
-
-/// What single word a schema takes.
-fn word(property: &Value, schema: &Value) -> FlagValue {
-    let at = meant(property, schema);
-    let only = || at.get("const").map(std::slice::from_ref);
-    let of_enum = at.get("enum").and_then(Value::as_array).map(Vec::as_slice).or_else(only).and_then(one_of);
-    let by_kind = || match kind(at)? {
-        "string" => Some(FlagValue::Text),
-        "integer" => Some(FlagValue::Integer),
-        "number" => Some(FlagValue::Number),
-        "boolean" => Some(FlagValue::Boolean),
-        "object" => Some(FlagValue::Object),
-        _ => None,
-    };
-    let word = of_enum.or_else(by_kind);
-    word.unwrap_or_else(|| FlagValue::Json { or_text: kind(at).is_none() })
-}
-
-/// One of these values, if each is one word and can be told from the others. A text that looks like another value, as
-/// `"1"` beside 1, is typed in its quotes.
-fn one_of(values: &[Value]) -> Option<FlagValue> {
-    let mut found: Vec<(String, Value)> = Vec::new();
-    let others = values.iter().filter(|value| !value.is_string() && !value.is_null());
-    let others: HashSet<String> = others.map(plain).collect();
-    let mut known: HashSet<String> = HashSet::new();
-    for value in values.iter().filter(|value| !value.is_null()) {
-        let typed = Some(plain(value)).filter(|word| !value.is_string() || !others.contains(word));
-        let typed = typed.unwrap_or_else(|| value.to_string());
-        let is_word = !value.is_object() && !value.is_array() && !typed.chars().any(needs_escape);
-        if !is_word || typed.len() > MOST_SHOWN || !known.insert(typed.clone()) {
-            return None;
-        }
-        found.push((typed, value.clone()));
-    }
-    let has_null = values.iter().any(Value::is_null) && !found.is_empty();
-    let found = if has_null { and_null(found) } else { found };
-    (!found.is_empty()).then_some(FlagValue::OneOf(found))
-}
-
-/// These values and `null`; a text of that name stays one.
-fn and_null(mut values: Vec<(String, Value)>) -> Vec<(String, Value)> {
-    if !values.iter().any(|(word, _)| word == "null") {
-        values.push(("null".to_owned(), Value::Null));
-    }
-    values
-}
-
-/// A value as it is typed.
-fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn short(text: &str) -> String {
-    let escaped = Escaped(text).to_string();
-    match escaped.char_indices().nth(MOST_SHOWN) {
-        Some((at, _)) => format!("{}...", &escaped[..at]),
-        None => escaped,
-    }
-}
-
-/// The value that is typed so: its own word, or the same number in another form.
-fn one_of_them<'v>(values: &'v [(String, Value)], typed: &str) -> Option<&'v (String, Value)> {
-    let same = || {
-        let number = decimal(typed)?;
-        let is_same = |value: &Value| value.is_number() && Decimal::of(&value.to_string()).as_ref() == Some(&number);
-        values.iter().find(|(_, value)| is_same(value))
-    };
-    values.iter().find(|(word, _)| word == typed).or_else(same)
-}
-
-impl FlagValue {
-    /// What was typed, as JSON.
-    ///
-    /// # Errors
-    /// What it takes instead.
-    pub fn json(&self, typed: &str) -> Result<String, String> {
-        let wrong = |takes: &str| Err(format!("\"{}\" is not what it takes: {takes}", Escaped(typed)));
-        let is_json = || serde_json::from_str::<&RawValue>(typed).is_ok();
-        match self {
-            Self::Text => Ok(Value::from(typed).to_string()),
-            Self::Integer if is_integer(typed) => Ok(typed.to_owned()),
-            Self::Integer => match decimal(typed).and_then(|number| number.whole()) {
-                Some(whole) => Ok(whole),
-                None => wrong("a whole number, such as 5"),
-            },
-            Self::Number if is_number(typed) => Ok(typed.to_owned()),
-            Self::Number => wrong("a number, such as 2.5"),
-            Self::Boolean if matches!(typed, "true" | "false") => Ok(typed.to_owned()),
-            Self::Boolean => wrong("true or false"),
-            Self::OneOf(values) => match one_of_them(values, typed) {
-                Some((_, value)) => Ok(value.to_string()),
-                None => {
-                    let known: Vec<&str> = values.iter().map(|(word, _)| word.as_str()).collect();
-                    Err(format!(
-                        "\"{}\" is none of its values{}",
-                        Escaped(typed),
-                        instead(typed, &known, "it has none")
-                    ))
-                }
-            },
-            Self::Object if typed.trim_start().starts_with('{') && is_json() => Ok(typed.to_owned()),
-            Self::Object => wrong("a JSON object, in { and }"),
-            Self::Json { .. } if is_json() => Ok(typed.to_owned()),
-            Self::Json { or_text: true } => Ok(Value::from(typed).to_string()),
-            Self::Json { or_text: false } => wrong("JSON"),
-        }
-    }
-
-    /// A word for what it takes.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Text => "TEXT",
-            Self::Integer => "INTEGER",
-            Self::Number => "NUMBER",
-            Self::Boolean => "BOOL",
-            Self::OneOf(_) => "VALUE",
-            Self::Object | Self::Json { .. } => "JSON",
-        }
-    }
-}
-
-impl Flag {
-    /// The object that cannot be without it, where it is a member of one.
-    #[must_use]
-    pub(crate) fn needed_with(&self) -> Option<&str> {
-        self.needed_with.as_deref()
-    }
-
-    /// Has it say this, too.
-    fn note(&mut self, text: &str) {
-        if !self.shown.contains(text) {
-            self.shown.push_str(&format!("{}{text}", if self.shown.is_empty() { "" } else { " " }));
-        }
-    }
-
-    /// Whether it is yes or no, and needs no word behind it.
-    #[must_use]
-    pub fn is_switch(&self) -> bool {
-        self.word == FlagValue::Boolean && !self.is_list
-    }
-
-    /// What it takes, where that is one of a few words.
-    #[must_use]
-    pub fn choices(&self) -> Vec<String> {
-        let words: Vec<&str> = match &self.word {
-            FlagValue::OneOf(values) => values.iter().map(|(typed, _)| typed.as_str()).collect(),
-            FlagValue::Boolean => ["true", "false"].into_iter().chain(self.takes_null.then_some("null")).collect(),
-            _ => Vec::new(),
-        };
-        words.into_iter().map(str::to_owned).collect()
-    }
-
-    /// What was typed of it, as JSON. One that takes one value has one: of several any could be meant.
-    ///
-    /// # Errors
-    /// [`BadFlag::Value`].
-    pub fn typed(&self, values: &[String]) -> Result<TypedFlag, BadFlag> {
-        let last = values.last().map_or("", |it| it);
-        let json = match last {
-            _ if !self.is_list && values.len() > 1 => {
-                Err(format!("it is given {} times, and takes one value", values.len()))
-            }
-            "null" if self.takes_null && (!self.is_list || values.len() == 1) => Ok("null".to_owned()),
-            _ if self.is_list => self.list(values),
-            word => self.word.json(word),
-        };
-        let json = json.map_err(|why| BadFlag::Value(self.name.clone(), why))?;
-        Ok(TypedFlag { path: self.path.clone(), json })
-    }
-
-    /// A JSON list counts as its items.
-    fn list(&self, values: &[String]) -> Result<String, String> {
-        let mut items = Vec::new();
-        for value in values {
-            match serde_json::from_str::<Vec<&RawValue>>(value) {
-                Ok(several) => items.extend(several.into_iter().map(|one| one.get().to_owned())),
-                Err(_) => items.push(self.word.json(value)?),
-            }
-        }
-        Ok(format!("[{}]", items.join(",")))
-    }
-
-    fn example(&self) -> String {
-        if self.is_switch() {
-            format!("--{}", self.name)
-        } else {
-            format!("--{} {}", self.name, quoted(&short(&self.sample)))
-        }
-    }
-}
-
-/// A word as a shell takes it.
-#[must_use]
-pub fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-/// A name that somebody else chose, as it is typed in a shell: no part of it is more than a name.
-#[must_use]
-pub fn typed_name(name: &str) -> String {
-    let word = quoted(&Escaped(name).to_string());
-    if name.starts_with('-') { format!("-- {word}") } else { word }
-}
-
-fn is_integer(typed: &str) -> bool {
-    let digits = typed.strip_prefix('-').unwrap_or(typed);
-    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'))
-}
-
-fn decimal(typed: &str) -> Option<Decimal> {
-    is_number(typed).then(|| Decimal::of(typed)).flatten()
-}
-
-fn is_number(typed: &str) -> bool {
-    let starts = typed.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-    starts && serde_json::from_str::<serde_json::Number>(typed).is_ok() && typed.trim() == typed
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     answers::ToolDescription,
-    flags::{ToolFlags, quoted},
+    flags::ToolFlags,
     gathered::gathered,
     schema::{kind, meant, properties, sample},
+    shell_word::quoted,
     signature::type_of,
 };
 
@@ -157,7 +158,7 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         // What a server calls a tool stays a name when it is typed.
-        let typed = ["get_weather", "a;$(id)", "--help"].map(crate::flags::typed_name);
+        let typed = ["get_weather", "a;$(id)", "--help"].map(crate::shell_word::typed_name);
         assert_eq!(typed, ["get_weather", "'a;$(id)'", "-- --help"]);
         let none: ToolDescription = serde_json::from_value(json!({"name": "t"})).unwrap();
         let text = explained(&none, &ToolFlags::default(), "x");

@@ -4,7 +4,8 @@
 //! - [`typed`]: arguments and times as they are typed.
 //! - [`answers`]: the shapes of answers, read leniently.
 //! - [`schema`], [`gathered`], [`signature`], [`help`]: what a tool takes; a tool as one line, and how to call it.
-//! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant.
+//! - [`flags`], [`arguments`]: a tool's arguments as flags, and with JSON put together; [`suggest`] says what was meant;
+//!   [`shell_word`]: words as they are typed in a shell.
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`completion`]: what a shell reads to complete a command; [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
@@ -30,6 +31,7 @@ pub mod render;
 pub mod report;
 pub mod result;
 pub mod schema;
+pub mod shell_word;
 pub mod show;
 pub mod signature;
 pub mod suggest;

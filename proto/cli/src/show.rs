@@ -18,8 +18,8 @@ use crate::{
         FoundToolList, FoundToolSummary, FullTools, ListedServers, ListedTools, PromptArgumentSummary, PromptSummary,
         ResourceSummary, ToolDescription,
     },
-    flags::typed_name,
     layout,
+    shell_word::typed_name,
     signature::{arguments, first_sentence, signature},
 };
 

@@ -2,8 +2,9 @@
 
 use footbridge_cli::{
     arguments::merged,
-    flags::{ToolFlags, ToolWord, typed_name},
+    flags::{ToolFlags, ToolWord},
     help, layout, output,
+    shell_word::typed_name,
     suggest::instead,
     typed,
 };

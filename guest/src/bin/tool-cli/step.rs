@@ -9,11 +9,12 @@ use std::{
 
 use footbridge_cli::{
     destination::Destination,
-    flags::typed_name,
     layout, output,
     render::{Format, Rendered, Shape},
     report::StepReport,
-    result, show,
+    result,
+    shell_word::typed_name,
+    show,
 };
 use footbridge_guest::{
     Client, ClientSettings,

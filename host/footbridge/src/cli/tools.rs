@@ -20,9 +20,9 @@ use crate::{
 };
 use footbridge_cli::{
     answers::ToolDescription,
-    flags::{quoted, typed_name},
     layout, output,
     schema::sample,
+    shell_word::{quoted, typed_name},
     show,
     suggest::instead,
 };

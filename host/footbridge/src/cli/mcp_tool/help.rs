@@ -15,11 +15,7 @@ use crate::{
     oneshot::failure::OneShotFailure,
 };
 use clap::CommandFactory as _;
-use footbridge_cli::{
-    answers::ToolDescription,
-    flags::{ToolFlags, typed_name},
-    help, layout, output,
-};
+use footbridge_cli::{answers::ToolDescription, flags::ToolFlags, help, layout, output, shell_word::typed_name};
 
 /// Column width of a tool's name.
 const WIDTH: usize = 36;

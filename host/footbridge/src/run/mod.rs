@@ -7,17 +7,18 @@
 mod agent;
 mod appeared;
 mod ask;
+mod asked_files;
 mod commands;
 mod container_files;
 mod delivery;
 mod exposed;
-mod files;
 mod folder;
 mod git_files;
 mod guest;
 mod killed;
 mod links;
 mod moved;
+mod opened_files;
 mod patience;
 mod plan;
 mod replaced;
@@ -39,9 +40,9 @@ use crate::{
 pub(crate) use agent::NotTold;
 pub(crate) use agent::{Agent, Models};
 use ask::Person;
+use asked_files::AskedFiles;
+pub(crate) use asked_files::GuestFilesError;
 use commands::RunHandler;
-use files::GuestFiles;
-pub(crate) use files::GuestFilesError;
 use folder::{RunFolder, Tools};
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::{
@@ -56,6 +57,7 @@ use footbridge_processes::{
     sandbox::{Asked, Nesting, engine, engine_args::host_mounts},
 };
 pub(crate) use guest::GuestBinaries;
+use opened_files::OpenedFiles;
 use plan::{Choice, Outside, Plan};
 
 /// What isolates the command.
@@ -100,8 +102,8 @@ impl Sandbox {
             Self::None => Writable::default(),
             Self::Net | Self::Bwrap => {
                 // These are opened by no sandbox: they are refused by name when the files are planned.
-                let named = named.iter().filter(|path| !files::is_never_opened(path)).cloned();
-                Writable::folders(files::opened_unasked().into_iter().chain(named))
+                let named = named.iter().filter(|path| !asked_files::is_never_opened(path)).cloned();
+                Writable::folders(asked_files::opened_unasked().into_iter().chain(named))
             }
             Self::Podman | Self::Docker => {
                 let mounts = host_mounts(engine_args).into_iter().filter(|mount| mount.is_writable);
@@ -157,13 +159,13 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let guest = GuestBinaries::find()?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
-    let mut files = GuestFiles::of(&run, folders)?;
-    let choice = choice.mounting(files.container());
+    let files = AskedFiles::of(&run, folders)?;
+    let choice = choice.mounting(&files.container);
     let mut folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
     folder.take_killed().into_iter().for_each(|killed| killed.say_what_it_left(files.homes()));
     let (listener, endpoint) = bind(&choice, &folder)?;
     tell_agent(&mut run, &endpoint)?;
-    let shown = files.plan(&run, folders, &folder, &guest).await?;
+    let files = OpenedFiles::of(files, &run, folders, &folder, &guest).await?;
     let local = Local::find()?;
     let (services, limits) = (of_names(&run.config, &run.services)?, run.limits.alone(&run.config.named_limits));
     let names = run.config.gathered.names.clone();
@@ -192,11 +194,11 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         harness.open(spec, vec![listener])?;
         let outside = Outside { names: &names, path: path.as_deref(), withheld: &withheld };
         let (env, command, nesting) = (&run.env, &run.command, run.nesting);
-        let (services, start) = (&services[..], &files.start);
-        let (choice, folder, token, mounted) = (&choice, &folder, &token, &files.container().mounted[..]);
+        let (services, start) = (&services[..], &files.asked().start);
+        let (choice, folder, token, mounted) = (&choice, &folder, &token, &files.asked().container.mounted[..]);
         let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start, mounted };
-        folder.note_writes(files.writes())?;
-        let prepared = plan.prepare(&endpoint, &guest, &shown)?;
+        folder.note_writes(&files.asked().writes)?;
+        let prepared = plan.prepare(&endpoint, &guest, files.plan())?;
         supervise::supervise(prepared, local, person).await
     }
     .await;
@@ -204,7 +206,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         engine.explain_failure();
     }
     drop(logged);
-    files.say_what_appeared(&shown);
+    files.say_what_appeared();
     folder.forget_writes();
     rest.end(harness.stop()).await;
     ended

@@ -7,65 +7,33 @@ use std::{
     env, io,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
-use footbridge_processes::keeper::StartRefusal;
 use footbridge_processes::sandbox::{
-    files::{FilePlan, MountsBefore, View, is_kernels},
-    guarded::commits_to,
-    held_folder::HeldFolder,
-    layer,
+    files::is_kernels,
     places::{OF_THE_SYSTEM, PRIVATE, SOCKETS, credentials},
-    sockets::{self, FoundSockets, Reach},
 };
 
 use super::{
     Run, Sandbox,
-    appeared::{Ended, Repositories},
     container_files::{ContainerFiles, ContainerFilesError},
-    exposed,
-    folder::RunFolder,
-    git_files::{self, GitBefore},
-    guest::GuestBinaries,
     links::{KeptBack, LinkElsewhere, WORKING_FOLDER, working_folder},
-    moved::Moved,
-    replaced::KeptFiles,
-    told::names_of,
 };
-use crate::{config::folders::Folders, report};
+use crate::config::folders::Folders;
 
-/// The files of one command.
+/// The files of a command as they were asked for, and where they really are.
 #[derive(Debug)]
-pub(super) struct GuestFiles {
+pub(super) struct AskedFiles {
     /// The folder that it starts in.
     pub(super) start: PathBuf,
-    /// What the command may write for good, by where it really is; without a sandbox that is no question.
-    writes: Vec<PathBuf>,
-    shown: Vec<PathBuf>,
-    home: Option<PathBuf>,
-    /// Whether writes to the home folder go into a layer.
-    layered: bool,
-    /// What else can be mounted before.
-    mounts_before: MountsBefore,
-    /// The session's own folder, which it may use.
-    session: Option<PathBuf>,
-    /// The sockets of other programs when the view was made.
-    found: FoundSockets,
-    /// What the command may write, held from before it starts.
-    held: Vec<HeldFolder>,
-    /// What there is of git there.
-    git: GitBefore,
-    /// What a container gets of them.
-    container: ContainerFiles,
-    /// Whether nothing is done about them: a container has what is mounted as it is.
-    is_bare: bool,
-    /// What git took for repositories there.
-    repositories: Repositories,
-    /// When the view was made.
-    since: SystemTime,
-    /// What is kept there, in case that it is replaced all the same.
-    kept: KeptFiles,
+    /// What the command may write for good; without a sandbox that is no question.
+    pub(super) writes: Vec<PathBuf>,
+    /// What it may read though it would be hidden.
+    pub(super) shown: Vec<PathBuf>,
+    /// The home folder that is set, if it is one.
+    pub(super) home: Option<PathBuf>,
+    /// What a container gets of them, which is held.
+    pub(super) container: ContainerFiles,
 }
 
 /// Why the command cannot have these files.
@@ -137,7 +105,7 @@ pub(crate) enum GuestFilesError {
     },
 }
 
-impl GuestFiles {
+impl AskedFiles {
     /// What was asked for, checked.
     pub(super) fn of(run: &Run, folders: &Folders) -> Result<Self, GuestFilesError> {
         let start = start_folder().map_err(GuestFilesError::Start)?;
@@ -153,176 +121,17 @@ impl GuestFiles {
             Sandbox::Net | Sandbox::Bwrap => opened(run, folders, &start, home.as_deref())?,
         };
         let shown = named("--show", &run.show, &own_folders(folders))?;
-        Ok(Self {
-            start,
-            writes,
-            shown,
-            home,
-            layered: false,
-            mounts_before: MountsBefore::default(),
-            session: None,
-            found: FoundSockets::default(),
-            held: std::mem::take(&mut container.written),
-            container,
-            git: GitBefore::default(),
-            is_bare: run.sandbox.engine().is_some(),
-            repositories: Repositories::default(),
-            since: SystemTime::now(),
-            kept: KeptFiles::default(),
-        })
-    }
-
-    /// What is done about them in each kind of sandbox.
-    pub(super) async fn plan(
-        &mut self,
-        run: &Run,
-        folders: &Folders,
-        folder: &RunFolder,
-        guest: &GuestBinaries,
-    ) -> anyhow::Result<FilePlan> {
-        self.hold()?;
-        match run.sandbox {
-            Sandbox::None => Ok(FilePlan::default()),
-            Sandbox::Net | Sandbox::Bwrap => self.view_of_them(run, folders, folder, guest).await,
-            Sandbox::Podman | Sandbox::Docker => {
-                self.since = SystemTime::now();
-                self.found = sockets::within(&self.container.sources);
-                say_not_whole(&self.found.cut);
-                say_what_listens(&self.found);
-                self.repositories = Repositories::below(&self.writes);
-                Ok(FilePlan::default())
-            }
-        }
-    }
-
-    /// Holds what the command may write, and looks at what an earlier one left there for git.
-    fn hold(&mut self) -> Result<(), GuestFilesError> {
-        let missing = |path: &PathBuf, source| GuestFilesError::Missing { flag: "--write", path: path.clone(), source };
-        // What a container writes is held since it was looked at.
-        if !self.is_bare {
-            let held = self.writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source)));
-            self.held = held.collect::<Result<_, _>>()?;
-        }
-        self.git = git_files::look_at_all(&self.held, Vec::new()).say_before();
-        Ok(())
-    }
-
-    /// What a sandbox that shows the host's files does about them. Says what it cannot do, and what shows in the clear.
-    async fn view_of_them(
-        &mut self,
-        run: &Run,
-        folders: &Folders,
-        folder: &RunFolder,
-        guest: &GuestBinaries,
-    ) -> anyhow::Result<FilePlan> {
-        let configurations = run.config.files.iter().filter(|path| !path.is_symlink());
-        let shown: Vec<&Path> = configurations.map(PathBuf::as_path).filter(|path| self.may_write(path)).collect();
-        exposed::warn_of(&shown);
-        self.say_where_commits_go();
-        self.since = SystemTime::now();
-        self.session = Some(folder.shown());
-        self.try_mounts(run.sandbox, folder, guest).await;
-        let named: Vec<PathBuf> = self.writes.iter().chain(&self.shown).cloned().collect();
-        let layered = self.home.as_deref().filter(|_| self.layered);
-        self.found = sockets::in_reach(Reach { named: &named, layered });
-        say_not_whole(&self.found.cut);
-        let plan = self.view(run, folders, folder, guest).plan()?;
-        say_not_kept(&plan);
-        self.kept = KeptFiles::of(run, &plan);
-        Ok(plan)
-    }
-
-    /// Finds out what can be mounted here. Says what cannot.
-    async fn try_mounts(&mut self, sandbox: Sandbox, folder: &RunFolder, guest: &GuestBinaries) {
-        if let Some(home) = &self.home {
-            match layer::can_be_laid(home, &folder.layer(), &guest.relay).await {
-                Ok(()) => self.layered = true,
-                Err(refusal) => say_refused("the home folder is read-only for this command", &refusal),
-            }
-        }
-        // The other sandbox is not without.
-        if sandbox == Sandbox::Bwrap
-            && !self.layered
-            && let Err(refusal) = layer::mounts_can_be_made(&guest.relay).await
-        {
-            let what = "this command can replace links to what others run or obey, and sees what is mounted here later";
-            say_refused(what, &refusal);
-            self.mounts_before = MountsBefore::Refused;
-        }
-    }
-
-    /// Says where git would write that commits in the working folder, where it cannot.
-    fn say_where_commits_go(&self) {
-        let Some(git) = commits_to(&self.start).filter(|git| self.may_write(&self.start) && !self.may_write(git))
-        else {
-            return;
-        };
-        let git = names_of(&[git]);
-        report::note(&format!(
-            "footbridge: git cannot commit in the working folder, whose repository is {git}: the command can write that, \
-             but for what git runs or obeys there, with --write {git}"
-        ));
+        Ok(Self { start, writes, shown, home, container })
     }
 
     /// Whether the command may write, make or replace this; the path has no links in it.
-    fn may_write(&self, path: &Path) -> bool {
+    pub(super) fn may_write(&self, path: &Path) -> bool {
         self.writes.iter().any(|folder| path.starts_with(folder))
-    }
-
-    fn view(&self, run: &Run, folders: &Folders, folder: &RunFolder, guest: &GuestBinaries) -> View {
-        let mut hidden = kept_back(self.home.as_deref()).hidden;
-        hidden.extend(folders.users_runtime.clone());
-        let bin = folder.bin();
-        View {
-            own_folders: own_folders(folders),
-            secrets: run.config.gathered.files.clone(),
-            configurations: run.config.files.clone(),
-            hidden,
-            // Whoever closed a folder could open it inside, and connect to what is in it.
-            sockets: self.found.sockets.iter().chain(&self.found.closed).cloned().collect(),
-            writable: self.writes.clone(),
-            shown: self.shown.clone(),
-            home: self.home.clone().filter(|_| self.layered),
-            session: folder.shown(),
-            programs: vec![
-                (guest.relay.clone(), bin.join("footbridge-relay")),
-                (guest.tool_cli.clone(), bin.join("tool-cli")),
-            ],
-            empty: folder.empty(),
-            mounts_before: self.mounts_before,
-        }
-    }
-
-    /// Tells of what could not be kept from the command.
-    pub(super) fn say_what_appeared(&self, plan: &FilePlan) {
-        self.kept.say_what_was_replaced(&Moved::of(&self.held));
-        let ended = Ended {
-            writes: &self.held,
-            since: self.since,
-            homes: self.homes(),
-            plan,
-            is_bare: self.is_bare,
-            repositories: &self.repositories,
-            git: &self.git,
-            found: Some(&self.found),
-            session: self.session.as_deref(),
-        };
-        ended.say_what_appeared();
     }
 
     /// The home folders of this user.
     pub(super) fn homes(&self) -> Vec<PathBuf> {
         homes(self.home.as_deref())
-    }
-
-    /// What a container's engine is told, and its relay is to find.
-    pub(super) fn container(&self) -> &ContainerFiles {
-        &self.container
-    }
-
-    /// Folders that it may write, and single files.
-    pub(super) fn writes(&self) -> &[PathBuf] {
-        &self.writes
     }
 }
 
@@ -351,53 +160,6 @@ fn opened(run: &Run, folders: &Folders, start: &Path, home: Option<&Path>) -> Re
     Ok(all)
 }
 
-/// Says what is so since there are no mounts.
-fn say_refused(what: &str, refusal: &StartRefusal) {
-    let (step, cause) = (&refusal.step, refusal.cause().desc());
-    report::note(&format!("footbridge: {what}: cannot {step}: {cause}"));
-}
-
-/// Says which folders hold more than is looked through for sockets.
-fn say_not_whole(cut: &[PathBuf]) {
-    if !cut.is_empty() {
-        report::note(&format!(
-            "footbridge: not looked through whole for sockets of other programs, which the command could connect to: {}; \
-             name folders further down",
-            names_of(cut)
-        ));
-    }
-}
-
-/// Says which sockets a container is given with what is mounted: read-only or not, it can connect to them.
-fn say_what_listens(found: &FoundSockets) {
-    if !found.sockets.is_empty() {
-        let sockets: Vec<PathBuf> = found.sockets.iter().cloned().collect();
-        report::note(&format!(
-            "footbridge: less isolated by --engine-arg: programs here listen at {}, and the command can connect to them",
-            names_of(&sockets)
-        ));
-    }
-}
-
-/// Says what of that which others run or obey this plan does not keep from the command.
-fn say_not_kept(plan: &FilePlan) {
-    for cut in plan.cut() {
-        report::note(&format!(
-            "footbridge: {} holds more than is looked through: what git and editors run or obey in some repositories \
-             below it can be written; start further down",
-            cut.display()
-        ));
-    }
-    let linked = plan.linked();
-    if !linked.is_empty() {
-        report::note(&format!(
-            "footbridge: run or obeyed by other programs here, and the same files by other names (hard links), by which \
-             the command may be able to write them: {}; put a copy in place of each, once you have looked at it",
-            names_of(&linked)
-        ));
-    }
-}
-
 /// The folder that the command of a run starts in, where it may write all of it though nobody named it.
 pub(super) fn opened_unasked() -> Option<PathBuf> {
     start_folder().ok().filter(|start| !is_too_much(start, home_folder().as_deref()))
@@ -417,7 +179,7 @@ fn home_folder() -> Option<PathBuf> {
     env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok())
 }
 
-fn own_folders(folders: &Folders) -> Vec<PathBuf> {
+pub(super) fn own_folders(folders: &Folders) -> Vec<PathBuf> {
     vec![folders.config.clone(), folders.state.clone(), folders.runtime.clone()]
 }
 
@@ -483,7 +245,7 @@ fn homes(home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Where credentials are, below either home folder and of the system, and what links must not lead to.
-fn kept_back(home: Option<&Path>) -> KeptBack {
+pub(super) fn kept_back(home: Option<&Path>) -> KeptBack {
     let homes = homes(home);
     let named_by_variables = credentials(None, |name| env::var_os(name));
     let below = homes.iter().flat_map(|home| credentials(Some(home), |_| None));

@@ -5,8 +5,8 @@ use footbridge_core::redact::Redactor;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authority};
 
 use crate::{
-    answer_body::{AnswerBody, DROPPED},
-    credential::has_credential,
+    answer_body::AnswerBody,
+    passing::crosses,
     request::named_by_connection,
     spec::{ServiceOrigin, ServiceSpec},
     websocket::WebSocket,
@@ -45,9 +45,7 @@ pub enum ServiceBody {
 pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redactor) -> HeaderMap {
     let named = named_by_connection(headers);
     let crosses = |name: &HeaderName, value: &HeaderValue| {
-        !DROPPED.contains(&name.as_str())
-            && !named.iter().any(|one| one == name.as_str())
-            && !has_credential(name, value, redactor)
+        !named.iter().any(|one| one == name.as_str()) && crosses(name, value, redactor)
     };
     let mut out = HeaderMap::with_capacity(headers.keys_len());
     out.extend(

@@ -36,11 +36,12 @@ use tower_service::Service as _;
 
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
-    answer_body::{AnswerBody, Begun},
+    answer_body::AnswerBody,
     client::{Clients, builder, gives_no_more, most_idle, unanswered},
     connect::{Connector, Dialling, Protocols, Way, connected},
     no_connection::NoConnection,
     origin_stream::Meter,
+    passing::Begun,
     request::Parcel,
     shape::ErrorShape,
     shares::Shares,

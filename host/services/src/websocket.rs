@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use ring::digest::{Context as Sha, SHA1_FOR_LEGACY_USE_ONLY};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{answer_body::Begun, carried::Carried};
+use crate::{carried::Carried, passing::Begun};
 
 /// What an origin puts behind the key to show that it knows the protocol.
 const KNOWS: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -86,6 +86,28 @@ fn servers_are_started_by_a_check_that_is_asked_to() {
     assert!(json["started"][0]["tools"].as_u64().unwrap() > 3 && json["started"][1]["error"].is_string(), "{json}");
 }
 
+/// A tool that was meant to be disabled can be called.
+#[test]
+fn a_disabled_tool_that_there_is_none_of_is_told_of() {
+    let host = Host::with(&servers());
+    let mut entries: Value = serde_json::from_str(&fs::read_to_string(host.servers_file()).unwrap()).unwrap();
+    let mut demo = entries["mcpServers"]["demo"].take();
+    demo["disabledTools"] = json!(["get_wheather", "count_slowly"]);
+    entries["mcpServers"] = json!({"demo": demo});
+    let config = host.path().join("misspelt.json");
+    fs::write(&config, entries.to_string()).unwrap();
+    let config = config.to_str().unwrap();
+    let said =
+        "\"disabledTools\" names \"get_wheather\" (did you mean \"get_weather\"?), and the server has no such tool";
+    let checked = footbridge(&host, &["config", "check", "--start", "--config", config]);
+    assert!(checked.status == 0 && checked.stdout.contains(&format!("note: server demo: {said}")), "{checked:?}");
+    let json = footbridge(&host, &["config", "check", "--start", "--json", "--config", config]).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(json["started"][0]["note"].as_str().unwrap().starts_with(said), "{json}");
+    let looked = footbridge(&host, &["doctor", "--config", config]);
+    assert!(looked.stdout.contains(said), "{looked:?}");
+}
+
 #[test]
 fn warnings_do_not_get_onto_a_terminal_that_the_command_has() {
     let host = Host::open_with(&servers());

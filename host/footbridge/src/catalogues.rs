@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use crate::{config::Config, report, server_logs::ServerLogs};
 use footbridge_calls::provider::{ToolProvider as _, Unavailable};
-use footbridge_core::{budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor};
-use footbridge_mcp::{ServerLog, ServerReport, ServerSpec, Servers, ServersContext};
+use footbridge_core::{
+    budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor, settings_file::closest,
+};
+use footbridge_mcp::{ServerLog, ServerReport, ServerSpec, ServerState, Servers, ServersContext};
 use footbridge_processes::launch::Launcher;
 
 /// Starts servers and says what each offers, or why it is not known.
@@ -41,6 +43,26 @@ pub(crate) fn say_what_is_left_out(report: &ServerReport) {
         let more = if more == 0 { String::new() } else { format!(", and {more} more; see footbridge doctor") };
         report::note(&format!("left out of what server \"{name}\" lists: {first}{more}"));
     }
+}
+
+/// Names in `disabledTools` of a server that none of its tools has, in a sentence; nothing where there are none. A tool that
+/// was meant can be called.
+pub(crate) fn disabled_in_vain(report: &ServerReport) -> Option<String> {
+    let ServerState::Ready(offered) = &report.state else { return None };
+    let tools = offered.entries();
+    let known: Vec<&str> = tools.tools().map(|tool| tool.name()).collect();
+    let named = |name: &String| {
+        let meant = closest(name, known.iter().copied());
+        format!("{name:?}{}", meant.map_or(String::new(), |meant| format!(" (did you mean {meant:?}?)")))
+    };
+    let names: Vec<String> = report.disabled_in_vain.iter().map(named).collect();
+    let text = || {
+        format!(
+            "\"disabledTools\" names {}, and the server has no such tool: nothing is disabled by that",
+            names.join(", ")
+        )
+    };
+    (!names.is_empty()).then(text)
 }
 
 async fn looked_at(

@@ -123,7 +123,10 @@ impl ConfiguredServers {
             }
             match supervisor.spec.transport.clone() {
                 TransportSpec::Cli(mut cli) => {
-                    cli.tools.retain(|tool| !supervisor.spec.disabled_tools.contains(&tool.name));
+                    let disabled = &supervisor.spec.disabled_tools;
+                    let in_vain = disabled.iter().filter(|name| !cli.tools.iter().any(|tool| tool.name == **name));
+                    supervisor.shared.disabled_in_vain(in_vain.cloned().collect());
+                    cli.tools.retain(|tool| !disabled.contains(&tool.name));
                     let Supervisor { context, shared, wakes, stop, .. } = supervisor;
                     say(program_call::state(&cli, &context, &shared), &shared, wakes, &stop).await;
                 }

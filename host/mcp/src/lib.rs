@@ -370,6 +370,7 @@ impl Handle {
             stderr: shared.stderr.last_lines(REPORT_LINES, &context.redactor),
             left_out: facts.left_out,
             left_out_reasons: facts.left_out_reasons,
+            disabled_in_vain: facts.disabled_in_vain,
             ignored: shared.ignored.count(),
             in_flight: context.limits.calls.in_flight_per_server.saturating_sub(shared.places.available_permits()),
         }

@@ -59,6 +59,8 @@ pub(super) struct Listed {
     repeats_parameters: bool,
     /// Left out without a word: it is as if the server had none of them.
     disabled_tools: Arc<BTreeSet<String>>,
+    /// Those of them that it has.
+    disabled: BTreeSet<String>,
 }
 
 /// Why there is no listing.
@@ -219,8 +221,9 @@ impl Listed {
             return self.leave_out(kind, &"an entry is too long");
         }
         if let Kind::Tools = kind
-            && self.is_disabled(raw)
+            && let Some(name) = self.disabled(raw)
         {
+            self.disabled.insert(name);
             return;
         }
         if self.repeats_parameters
@@ -241,13 +244,22 @@ impl Listed {
         }
     }
 
-    fn is_disabled(&self, tool: &RawValue) -> bool {
+    /// Names of tools that are disabled, and that it does not have.
+    pub(super) fn disabled_in_vain(&self) -> Vec<String> {
+        self.disabled_tools.difference(&self.disabled).cloned().collect()
+    }
+
+    /// The name of a tool, if it is disabled.
+    fn disabled(&self, tool: &RawValue) -> Option<String> {
         #[derive(Deserialize)]
         struct Named {
             name: String,
         }
-        let named = || serde_json::from_str::<Named>(tool.get());
-        !self.disabled_tools.is_empty() && named().is_ok_and(|tool| self.disabled_tools.contains(&tool.name))
+        if self.disabled_tools.is_empty() {
+            return None;
+        }
+        let Named { name } = serde_json::from_str(tool.get()).ok()?;
+        self.disabled_tools.contains(&name).then_some(name)
     }
 
     fn leave_out_entry(&mut self, kind: Kind, raw: &RawValue, error: &dyn fmt::Display) {

@@ -47,6 +47,8 @@ pub struct ServerReport {
     pub left_out: usize,
     /// Why, for the first of them.
     pub left_out_reasons: Vec<String>,
+    /// Names in its `disabledTools` that none of its tools has.
+    pub disabled_in_vain: Vec<String>,
     /// Messages that were ignored: rubbish, unknown ids, floods.
     pub ignored: u64,
     /// Calls in flight.
@@ -95,6 +97,7 @@ pub(super) struct Facts {
     pub(super) last_error: Option<String>,
     pub(super) left_out: usize,
     pub(super) left_out_reasons: Vec<String>,
+    pub(super) disabled_in_vain: Vec<String>,
 }
 
 impl Shared {
@@ -116,6 +119,16 @@ impl Shared {
             share: context.budget.share(),
             facts: Mutex::default(),
         }
+    }
+
+    /// Keeps which tools are disabled that the server does not have; that is logged where it is new: a tool that was meant
+    /// can be called.
+    pub(super) fn disabled_in_vain(&self, names: Vec<String>) {
+        let is_new = !names.is_empty() && self.facts().disabled_in_vain != names;
+        if is_new {
+            tracing::warn!(server = %self.name, ?names, "\"disabledTools\" names tools that an MCP server does not have");
+        }
+        self.facts().disabled_in_vain = names;
     }
 
     /// Tells the handles.

@@ -238,6 +238,7 @@ impl Supervisor {
         match listed {
             Ok(listed) if self.last.as_ref().is_some_and(|last| last.is_same_as(&listed.catalogue)) => {
                 self.logged = None;
+                self.shared.disabled_in_vain(listed.disabled_in_vain());
                 self.left_out(listed.left_out, listed.reasons);
                 false
             }
@@ -267,6 +268,7 @@ impl Supervisor {
     }
 
     fn ready(&mut self, listed: Listed, connection: &Connection) {
+        self.shared.disabled_in_vain(listed.disabled_in_vain());
         self.left_out(listed.left_out, listed.reasons);
         let catalogue = Arc::new(listed.catalogue);
         if let Some(last) = self.last.replace(Arc::clone(&catalogue)) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    catalogues::{say_what_is_left_out, started},
+    catalogues::{disabled_in_vain, say_what_is_left_out, started},
     cli::{Files, NoConfiguration, SAYS_WHAT_IT_WAITS_FOR, USAGE, folders_and_variables, runtime, session},
     config::{Config, KnownNames, LeftOut, Writable, folders::Folders, look_over, of_no_tool},
     control::{self, wire::ReloadConfig},
@@ -165,15 +165,20 @@ struct StartedServer {
     /// Why it did not start, or offers nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What is odd about its entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 impl StartedServer {
     fn for_people(&self) -> String {
         let name = Escaped(&self.name);
-        match (&self.error, self.tools) {
+        let note = self.note.as_ref().map(|note| format!("note: server {name}: {}\n", Escaped(note)));
+        let state = match (&self.error, self.tools) {
             (None, tools) => format!("started: {name}: {}\n", report::counted(tools.unwrap_or(0) as u64, "tool")),
             (Some(why), _) => format!("error: server {name} does not start: {}\n", Escaped(why)),
-        }
+        };
+        state + &note.unwrap_or_default()
     }
 }
 
@@ -190,6 +195,7 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
     let mut known = KnownNames::new();
     let one = |report: ServerReport| {
         say_what_is_left_out(&report);
+        let note = disabled_in_vain(&report);
         let (tools, error) = match report.state {
             ServerState::Ready(offered) => {
                 let tools: Vec<String> = offered.entries().tools().map(|tool| tool.name().to_owned()).collect();
@@ -200,7 +206,7 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
             ServerState::Starting => (None, Some("it is still starting".to_owned())),
             ServerState::Unavailable(why) => (None, Some(report.last_error.unwrap_or_else(|| why.to_string()))),
         };
-        StartedServer { name: report.name.to_string(), tools, error }
+        StartedServer { name: report.name.to_string(), tools, error, note }
     };
     let all = started(config, None).await.into_iter().map(one).collect();
     (all, known)

@@ -6,7 +6,7 @@ use footbridge_cli::findings::{Finding, Health};
 use footbridge_core::names::ServerName;
 
 use crate::{
-    catalogues::started,
+    catalogues::{disabled_in_vain, started},
     config::{Config, program_of},
     report::counted,
     server_logs::ServerLogs,
@@ -86,9 +86,14 @@ fn started_one(report: ServerReport) -> Finding {
             let tools = counted(offered.entries().tools().len() as u64, "tool");
             let revision = report.revision.as_ref().map(|revision| format!(", MCP {revision}")).unwrap_or_default();
             let found = format!("it starts and lists {tools}{revision}");
-            match report.left_out_reasons.first() {
-                None => Finding::ok(&check, found),
-                Some(why) => Finding::note(&check, format!("{found}; {} left out", report.left_out)).means(why.clone()),
+            let in_vain = disabled_in_vain(&report);
+            let found = [Some(found), in_vain.clone()].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            match (report.left_out_reasons.first(), in_vain) {
+                (None, None) => Finding::ok(&check, found),
+                (Some(why), _) => {
+                    Finding::note(&check, format!("{found}; {} left out", report.left_out)).means(why.clone())
+                }
+                (None, Some(_)) => Finding::note(&check, found).mend("write each name as footbridge tools has it"),
             }
         }
         ServerState::Starting => failed("it is still starting".to_owned()),

@@ -1,6 +1,8 @@
 //! What a shell reads at its start to complete the words of a command: it asks the command itself, by a word that no
 //! tool has.
 
+use crate::output;
+
 /// The word that scripts call a command with. Behind it are the words that were typed, the last of which may go on.
 pub const COMPLETE: &str = "__complete";
 
@@ -41,6 +43,18 @@ impl Shell {
         let read_by = format!("{read_by} {}", self.name());
         template.replace("READ_BY", &read_by).replace("FUNCTION", &function).replace("COMMAND", command)
     }
+}
+
+/// Prints those of these words that the typed one may become, a line each. Only plain words: what a server wrote lands on a
+/// person's command line.
+pub fn print(candidates: &[String], typed: &str) {
+    let is_plain = |word: &str| {
+        // Nothing in it means anything to a shell.
+        !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@=+%".contains(c))
+    };
+    let fit = candidates.iter().filter(|word| word.starts_with(typed) && is_plain(word));
+    let text: String = fit.map(|word| format!("{word}\n")).collect();
+    let _nobody_to_tell = output::print(&text);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! runs has the next one too. And sessions that are asked for again.
 
 use std::{
+    ffi::OsStr,
     fs,
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::Path,
@@ -144,4 +145,17 @@ fn a_guest_that_writes_its_folder_keeps_no_rotation_from_it() {
     let new = guest.showing(&daemon.rotates("agent"));
     assert_eq!((guest.posts(LIST).status, new.posts(LIST).status), (401, 200));
     assert_eq!(fs::read_to_string(&token).unwrap().trim(), new.token);
+}
+
+#[test]
+fn a_shell_completes_the_names_of_sessions() {
+    let daemon = Host::with(&Servers::none()).serves();
+    let _created = (daemon.creates("agent-1", &[]), daemon.creates("other", &[]));
+    let completes = |words: &[&str]| {
+        let words: Vec<&OsStr> = ["__complete"].iter().chain(words).map(OsStr::new).collect();
+        Running::start(&mut daemon.host.footbridge(&words)).ends().well()
+    };
+    assert_eq!(completes(&["session", "revoke", ""]), "agent-1\nother\n");
+    assert_eq!(completes(&["call", "--via", "ag"]), "agent-1\n");
+    assert_eq!(completes(&["session", "create", ""]), "", "that is a new name");
 }

@@ -9,9 +9,8 @@
 use std::{ffi::OsString, time::Duration};
 
 use footbridge_cli::{
-    completion::Shell,
+    completion::{self, Shell},
     flags::{ToolFlags, ToolWord},
-    output,
     render::Format,
 };
 use footbridge_guest::{Client, ClientSettings};
@@ -33,16 +32,7 @@ const VALUED: [&str; 10] =
 pub(crate) fn complete(words: &[OsString]) {
     let Some((last, before)) = words.split_last() else { return };
     let current = last.to_string_lossy();
-    let candidates = candidates(before, &current).unwrap_or_default();
-    let fit = candidates.iter().filter(|word| word.starts_with(current.as_ref()) && is_plain(word));
-    let text: String = fit.map(|word| format!("{word}\n")).collect();
-    // Nobody to tell.
-    let _ = output::print(&text);
-}
-
-/// Nothing in it means anything to a shell.
-fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@=+%".contains(c))
+    completion::print(&candidates(before, &current).unwrap_or_default(), &current);
 }
 
 /// What may stand there; nothing where the words before mean nothing.

@@ -4,6 +4,7 @@ mod about;
 mod approvals;
 mod audit;
 mod call;
+mod complete;
 mod config;
 mod confirm;
 mod doctor;
@@ -184,7 +185,7 @@ pub fn main() -> i32 {
         return mcp_tool::main(&words);
     }
     if words.first().is_some_and(|word| word == COMPLETE) {
-        return about::complete(&words[1..]);
+        return complete::main(&words[1..]);
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -8,7 +8,7 @@ use clap::{Args as _, Command};
 
 use super::{NAME, Options, taken, which};
 use crate::cli::known_tools::KnownTools;
-use footbridge_cli::{flags::ToolFlags, output};
+use footbridge_cli::{completion, flags::ToolFlags};
 
 /// How long a harness may take that is asked what a session sees: whoever presses a key waits.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,19 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) fn main(words: &[OsString]) -> i32 {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
     let (current, before) = words.split_last().unwrap_or((&"", &[]));
-    let mut text = String::new();
-    for word in candidates(before, current).iter().filter(|word| word.starts_with(current) && is_plain(word)) {
-        text.push_str(word);
-        text.push('\n');
-    }
-    // Nobody to tell.
-    let _ = output::print(&text);
+    completion::print(&candidates(before, current), current);
     0
-}
-
-/// Nothing in it means anything to a shell.
-fn is_plain(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:@=+".contains(c))
 }
 
 fn candidates(before: &[&str], current: &str) -> Vec<String> {

@@ -179,7 +179,7 @@ fn a_terminal_shows_one_line_that_goes_away() {
     assert_eq!(shown, "\r\u{1b}[?7l50% half \\u{1b}[2J way\\n\u{1b}[K\u{1b}[?7h\r\u{1b}[K");
     let asked = "event: approval\ndata: {\"id\":\"a1\",\"state\":\"pending\",\"expiresAt\":\"2026-11-22T13:43:52Z\",\"summary\":\"s/t \\u202e\"}\n\n";
     let shown = on_terminal(&(PROGRESS.to_owned() + asked + &result("hi")), &[], "xterm");
-    let stays = "Asking a person: until 13:43:52Z; later: tool-cli wait a1: s/t \\u{202e}\u{1b}[K\u{1b}[?7h\r\n";
+    let stays = "Asking a person; later: tool-cli wait a1 (until 13:43:52Z): s/t \\u{202e}\u{1b}[K\u{1b}[?7h\r\n";
     assert!(shown.ends_with(stays), "it stays, and what follows has a line of its own: {shown}");
     for (events, flags, term) in [
         (result("hi"), [].as_slice(), "xterm"),

@@ -208,7 +208,8 @@ impl Harness {
         let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
-        let approvals = Approvals::new(approval.approvers(limits.approval.command_time, launcher), audit.clone());
+        let approvers = approval.approvers(limits.approval.command_time, launcher, redactor.clone());
+        let approvals = Approvals::new(approvers, audit.clone());
         let stages =
             Stages { resolver, approvals: approvals.clone(), audit: audit.clone(), upstream: upstream.clone() };
         let edge = Edge::new(stages.clone(), &limits, allow_hosts.clone(), services.clone());

@@ -33,6 +33,7 @@ const UNIT_BYTES: usize = 8 * 1024;
 pub(super) struct IgnoredMessages {
     server: ServerName,
     log: Option<Arc<dyn ServerLog>>,
+    redactor: Redactor,
     count: AtomicU64,
     refusals: AtomicU64,
     /// The first that was no JSON since the server was started, as it can be shown.
@@ -41,19 +42,26 @@ pub(super) struct IgnoredMessages {
 
 impl IgnoredMessages {
     /// Nothing ignored yet.
-    pub(super) fn of(server: ServerName, log: Option<Arc<dyn ServerLog>>) -> Self {
-        Self { server, log, count: AtomicU64::new(0), refusals: AtomicU64::new(0), no_json: StdMutex::default() }
+    pub(super) fn of(server: ServerName, log: Option<Arc<dyn ServerLog>>, redactor: Redactor) -> Self {
+        let (count, refusals) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { server, log, redactor, count, refusals, no_json: StdMutex::default() }
+    }
+
+    /// The beginning of it, as it can be shown: without the values of secrets, also of one that goes beyond it.
+    fn shown(&self, sample: &[u8]) -> String {
+        let text = String::from_utf8_lossy(&sample[..sample.len().min(REDACTED_BYTES)]);
+        let shown = self.redactor.scrub(&text);
+        Escaped(&shown[..shown.floor_char_boundary(SAMPLE_BYTES)]).to_string()
     }
 
     /// Counts something ignored and logs a sample: the first three, then each time the count doubles.
     pub(super) fn ignore(&self, what: &str, sample: &[u8]) {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         if count <= 3 || count.is_power_of_two() {
-            let cut = &sample[..sample.len().min(SAMPLE_BYTES)];
-            let text = String::from_utf8_lossy(cut);
-            tracing::warn!(server = %self.server, count, sample = %Escaped(&text), "ignored from an MCP server: {what}");
+            let sample = self.shown(sample);
+            tracing::warn!(server = %self.server, count, %sample, "ignored from an MCP server: {what}");
             if let Some(log) = &self.log {
-                log.keep(&self.server, LogSource::Harness, &format!("ignored: {what}: {}", Escaped(&text)));
+                log.keep(&self.server, LogSource::Harness, &format!("ignored: {what}: {sample}"));
             }
         }
     }
@@ -63,14 +71,10 @@ impl IgnoredMessages {
         *self.no_json.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Keeps what is no JSON, if it is the first, without the values of secrets.
-    pub(super) fn unread(&self, bytes: &[u8], redactor: &Redactor) {
+    /// Keeps what is no JSON, if it is the first.
+    pub(super) fn unread(&self, bytes: &[u8]) {
         let mut first = self.no_json.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert_with(|| {
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(REDACTED_BYTES)]);
-            let shown = redactor.scrub(&text);
-            Escaped(&shown[..shown.floor_char_boundary(SAMPLE_BYTES)]).to_string()
-        });
+        first.get_or_insert_with(|| self.shown(bytes));
     }
 
     /// The first that was no JSON since the server was started.
@@ -134,7 +138,31 @@ impl SharedPace {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_core::secret::Secret;
+
     use super::*;
+
+    #[derive(Debug, Default)]
+    struct Kept(StdMutex<Vec<String>>);
+
+    impl ServerLog for Kept {
+        fn keep(&self, _server: &ServerName, _source: LogSource, text: &str) {
+            self.0.lock().unwrap().push(text.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_sample_shows_no_secret_nor_the_beginning_of_one_that_it_cuts() {
+        let kept = Arc::new(Kept::default());
+        let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+        let ignored = IgnoredMessages::of("x".parse().unwrap(), Some(kept.clone()), redactor);
+        ignored.ignore("junk", b"{ s3cret-value");
+        ignored.ignore("junk", format!("{}s3cret-value", "y".repeat(SAMPLE_BYTES - 6)).as_bytes());
+        ignored.unread(b"} s3cret-value");
+        let kept = kept.0.lock().unwrap().join("\n") + &ignored.no_json().unwrap();
+        assert!(kept.contains("ignored: junk: { [redacted]") && kept.contains("} [redacted]"), "{kept}");
+        assert!(!kept.contains("s3c"), "{kept}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_is_read_at_its_pace_and_a_trickle_at_once() {

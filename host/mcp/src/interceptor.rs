@@ -348,7 +348,7 @@ impl Interceptor {
     /// Takes note of what cannot be read. Where it has the id of a request, it was meant to be its answer.
     fn unread(&self, what: &'static str, bytes: &[u8], out: &mut VecDeque<ServerJsonRpcMessage>) {
         self.ignored.ignore(what, bytes);
-        self.ignored.unread(bytes, &self.redactor);
+        self.ignored.unread(bytes);
         let mut search = IdSearch::default();
         search.feed(bytes);
         match search.id() {

@@ -171,7 +171,7 @@ mod tests {
     /// A writer to a pipe that holds so little that a line does not fit, and its other end.
     fn narrow() -> (LineWriter, DuplexStream) {
         let (ours, theirs) = duplex(16);
-        let ignored = Arc::new(IgnoredMessages::of("x".parse().unwrap(), None));
+        let ignored = Arc::new(IgnoredMessages::of("x".parse().unwrap(), None, Redactor::default()));
         let interceptor = Arc::new(Interceptor::new(Redactor::default(), ignored, false, false));
         (LineWriter::new(Box::new(ours), interceptor, Duration::from_secs(60), TaskTracker::new()), theirs)
     }

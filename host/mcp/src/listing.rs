@@ -134,7 +134,8 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, L
         (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
     });
     if let Some(text) = live.peer.peer_info().and_then(|info| info.instructions.clone()) {
-        listed.catalogue.set_instructions(&text, limits);
+        // They come with the handshake, which is the library's to read, and not by the interceptor's way.
+        listed.catalogue.set_instructions(&live.interceptor.redactor().scrub(&text), limits);
     }
     // A server that declares nothing at all is asked for tools all the same.
     if tools || !(resources || prompts) {

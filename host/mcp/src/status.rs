@@ -111,7 +111,7 @@ impl Shared {
             changes,
             published: watch::Sender::new(Published { state: ServerState::Starting, live: None, turn: 0 }),
             places: Arc::new(Semaphore::new(limits.calls.in_flight_per_server)),
-            ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone())),
+            ignored: Arc::new(IgnoredMessages::of(name.clone(), context.log.clone(), context.redactor.clone())),
             stderr: Arc::new(StderrRing::new(limits.servers.stderr_bytes)),
             log: context.log.clone(),
             anew: Notify::new(),

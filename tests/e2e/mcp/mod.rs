@@ -280,6 +280,23 @@ fn what_a_server_says_of_itself_is_pinned_and_whoever_listens_hears_of_each_chan
     client.ends();
 }
 
+/// Instructions come with the handshake, by another way than answers do.
+#[test]
+fn what_a_server_says_of_itself_holds_no_secret_of_the_configuration() {
+    let changing = Changing(tempfile::tempdir().unwrap());
+    changing.becomes("Does it", "connected with s3cret-of-the-server");
+    let entry = json!({"command": programs::misbehaving_server(), "args": ["listing-of-a-file", changing.path("tools")],
+        "env": {"KEY": "${THE_KEY}"}});
+    let host = Host::open_with(&Servers::none().and("x", entry)).env("THE_KEY", "s3cret-of-the-server");
+    let daemon = host.serves();
+    let guest = daemon.opens("listens", &["--policy", "open"]);
+    let told = instructions(&guest);
+    assert!(told.ends_with("> connected with [redacted]"), "{told}");
+    let words: Vec<_> = ["servers", "pins", "--json"].iter().map(std::ffi::OsStr::new).collect();
+    let pins = Running::start(&mut daemon.host.footbridge(&words)).ends().well();
+    assert!(pins.contains("connected with [redacted]") && !pins.contains("s3cret"), "{pins}");
+}
+
 #[test]
 fn what_a_client_says_of_its_call_goes_to_the_server_and_its_digest_into_the_record() {
     let daemon = Host::open_with(&Servers::none().misbehaving("x", &["tells-meta"])).serves();

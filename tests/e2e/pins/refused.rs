@@ -56,6 +56,37 @@ fn a_definition_that_changed_between_starts_is_refused_and_none_of_it_is_told() 
 }
 
 #[test]
+fn the_one_shot_command_shows_nothing_of_what_changed() {
+    let listing = Listing::of(&plain());
+    let mut daemon = Host::with(&listing.server()).serves();
+    let _guest = daemon.opens("seen", &["--policy", "open"]);
+    daemon.host.mcp_tool(&["x__t"]).well();
+    let mut changed = tool("t", BAD);
+    changed["inputSchema"]["properties"] = json!({"y": {"type": "string", "description": BAD}});
+    listing.becomes(&[tool("nudge", "stays"), changed]);
+    assert_eq!(daemon.host.mcp_tool(&["x__nudge"]).status, 0);
+    for words in [&["--refresh", "--help"][..], &["--refresh", "--help", "--output", "json"]] {
+        let all = daemon.host.mcp_tool(words).well();
+        assert!(all.contains("its definition changed") && !all.contains("ssh"), "{all}");
+    }
+    let says = ["is not what it was", "servers pins diff"];
+    for words in [&["x__t", "--help"][..], &["x__t", "--gone", "1"], &["x__t"]] {
+        let ran = daemon.host.mcp_tool(words);
+        assert!(!format!("{ran:?}").contains("ssh"), "{ran:?}");
+        ran.fails(5, &says);
+    }
+    assert_eq!(Running::start(&mut daemon.host.only_mcp_tool(&["__complete", "x__t", "--y"])).ends().well(), "");
+    let _listed = daemon.ends();
+    daemon.starts();
+    let through = |words: &[&str]| {
+        let words = [&["--via", "seen"], words].concat();
+        Running::start(&mut daemon.host.only_mcp_tool(&words)).ends()
+    };
+    through(&["x__t", "--gone", "1"]).fails(5, &says);
+    through(&["x__t"]).fails(5, &says);
+}
+
+#[test]
 fn a_run_refuses_what_changed_since_the_one_before() {
     let listing = Listing::of(&plain());
     let host = Host::with(&listing.server());

@@ -160,20 +160,20 @@ fn write(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// That a person is asked, with what matters in the first 80 columns.
+/// That a person is asked, with what to type first: a terminal cuts what does not fit, and half a name is none.
 fn asked(approval: &Approval) -> String {
     let Approval { id, expires_at, expires_in_ms, summary, .. } = approval;
     // Whole minutes: it is said once, and the time by the clock tells the rest.
     let whole = |ms: u64| if ms > 60_000 { ms.div_ceil(60_000) * 60_000 } else { ms };
     let clock = |time: &str| time.split_once('T').map_or(time, |(_, clock)| clock).to_owned();
     let time = match (expires_in_ms, expires_at) {
-        (Some(ms), Some(at)) => format!(": {} left ({})", left(whole(*ms)), clock(at)),
-        (Some(ms), None) => format!(": {} left", left(whole(*ms))),
-        (None, Some(at)) => format!(": until {}", clock(at)),
+        (Some(ms), Some(at)) => format!(" ({} left, until {})", left(whole(*ms)), clock(at)),
+        (Some(ms), None) => format!(" ({} left)", left(whole(*ms))),
+        (None, Some(at)) => format!(" (until {})", clock(at)),
         (None, None) => String::new(),
     };
     let what = summary.as_ref().map_or_else(String::new, |text| format!(": {text}"));
-    format!("Asking a person{time}; later: tool-cli wait {id}{what}")
+    format!("Asking a person; later: tool-cli wait {id}{time}{what}")
 }
 
 /// That a call is held, on a line of its own.
@@ -261,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn who_is_waited_for_is_said_with_the_time_and_what_to_type_in_80_columns() {
+    fn who_is_waited_for_is_said_with_what_to_type_and_the_time() {
         let event = |state: &str, expires_in_ms| Approval {
-            id: "0123456789abcdef".into(),
+            id: "ap-0123456789abcdef".into(),
             state: state.to_owned().into(),
             expires_at: Some("2026-11-22T13:43:52Z".into()),
             expires_in_ms,
@@ -271,11 +271,11 @@ mod tests {
         };
         for (ms, left) in [(7_200_000, "120 min"), (298_400, "5 min"), (59_000, "59 s"), (60_000, "1 min")] {
             let said = asked(&event("pending", Some(ms)));
-            let waits = format!("Asking a person: {left} left (13:43:52Z); later: tool-cli wait 0123456789abcdef");
-            assert_eq!(said, format!("{waits}: demo/delete"));
-            assert!(waits.len() <= 80, "{} columns", waits.len());
+            let waits = "Asking a person; later: tool-cli wait ap-0123456789abcdef";
+            assert_eq!(said, format!("{waits} ({left} left, until 13:43:52Z): demo/delete"));
+            assert!(waits.len() < 60, "{} columns", waits.len());
         }
         let granted = text_of(&Event::Approval(event("granted", None))).unwrap();
-        assert_eq!(granted, "approval 0123456789abcdef is granted until 2026-11-22T13:43:52Z: demo/delete");
+        assert_eq!(granted, "approval ap-0123456789abcdef is granted until 2026-11-22T13:43:52Z: demo/delete");
     }
 }

@@ -5,9 +5,12 @@
 
 use std::{error::Error, io, path::PathBuf, time::Duration};
 
+use footbridge_core::redact::Redactor;
+use footbridge_proto::text::Escaped;
 use futures::future::BoxFuture;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::unix::pipe::Receiver,
     time::timeout,
 };
 
@@ -17,6 +20,12 @@ use footbridge_processes::{
     keeper::{Kept, LostKeeper, ProgramEnd, ProgramStream, SpawnError},
     launch::Launcher,
 };
+
+/// Most of its last words that are told, in bytes.
+const MOST_SAID: usize = 300;
+
+/// Most of its standard error that is kept, in bytes: secrets are looked for before it is cut.
+const MOST_KEPT: usize = 8192;
 
 /// How long what is left of a command that was too slow may take to end.
 const KILL_TIME: Duration = Duration::from_secs(2);
@@ -52,8 +61,8 @@ pub(super) enum NoAnswer {
     Slow(Duration),
     #[error("{0}")]
     Lost(#[from] LostKeeper),
-    #[error("it ended with status {0}")]
-    Failed(i32),
+    #[error("it ended with status {0}{1}")]
+    Failed(i32, String),
     #[error("its answer is longer than {MAX_ANSWER} bytes")]
     TooLong,
     #[error(transparent)]
@@ -66,6 +75,8 @@ pub(super) struct Command {
     pub(super) time: Duration,
     /// Knows where it starts.
     pub(super) launcher: Launcher,
+    /// For what it says when it fails.
+    pub(super) redactor: Redactor,
 }
 
 impl Approver for Command {
@@ -81,12 +92,12 @@ impl Approver for Command {
 impl Command {
     /// Asks it, once. Dropping this ends it and all that came of it.
     async fn asked(&self, question: &str) -> Result<ApproverAnswer, NoAnswer> {
-        let Self { spec, time, launcher } = self;
+        let Self { spec, time, launcher, redactor } = self;
         let folder = launcher.folder()?;
         let env = spec.env.iter().map(|(name, value)| (name, value));
         let command = Kept::command(&spec.program).args(&spec.args).env(env).folder(folder.path());
-        let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Null).spawn().await?;
-        match timeout(*time, converse(&mut kept, question)).await {
+        let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Pipe).spawn().await?;
+        match timeout(*time, converse(&mut kept, question, redactor)).await {
             Ok(answer) => answer,
             Err(_) => {
                 // What is still ending then is the keeper's to end.
@@ -97,8 +108,9 @@ impl Command {
     }
 }
 
-async fn converse(kept: &mut Kept, question: &str) -> Result<ApproverAnswer, NoAnswer> {
-    let (Some(mut stdin), Some(stdout)) = (kept.stdin.take(), kept.stdout.take()) else {
+async fn converse(kept: &mut Kept, question: &str, redactor: &Redactor) -> Result<ApproverAnswer, NoAnswer> {
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = (kept.stdin.take(), kept.stdout.take(), kept.stderr.take())
+    else {
         return Err(io::Error::other("it has no pipes").into());
     };
     let tell = async {
@@ -113,10 +125,51 @@ async fn converse(kept: &mut Kept, question: &str) -> Result<ApproverAnswer, NoA
         stdout.take(MAX_ANSWER as u64 + 1).read_to_end(&mut printed).await?;
         if printed.len() > MAX_ANSWER { Err(NoAnswer::TooLong) } else { Ok(printed) }
     };
-    // One whose answer is too long may read nothing either: it is not told the rest.
-    let ((), printed) = tokio::try_join!(tell, hear)?;
-    match kept.wait().await? {
+    let ended = async {
+        // One whose answer is too long may read nothing either: it is not told the rest.
+        let ((), printed) = tokio::try_join!(tell, hear)?;
+        Ok::<_, NoAnswer>((printed, kept.wait().await?))
+    };
+    let ((printed, end), said) = tokio::try_join!(ended, last_of(stderr))?;
+    match end {
         ProgramEnd::Exited(0) => Ok(decision::read(&printed)?),
-        other => Err(NoAnswer::Failed(other.code())),
+        other => Err(NoAnswer::Failed(other.code(), last_line(&said, redactor))),
+    }
+}
+
+/// The end of what it writes; the rest is passed over.
+async fn last_of(mut stderr: Receiver) -> Result<Vec<u8>, NoAnswer> {
+    let (mut last, mut read) = (Vec::new(), [0; 4096]);
+    loop {
+        match stderr.read(&mut read).await? {
+            0 => return Ok(last),
+            count => last.extend_from_slice(&read[..count]),
+        }
+        let gone = last.len().saturating_sub(MOST_KEPT);
+        last.drain(..gone);
+    }
+}
+
+/// The last line of a text as it can be shown, behind a colon; nothing where there is none.
+fn last_line(text: &[u8], redactor: &Redactor) -> String {
+    let text = String::from_utf8_lossy(text);
+    let shown = redactor.scrub(&text);
+    let Some(line) = shown.lines().rfind(|line| !line.trim().is_empty()) else { return String::new() };
+    format!(": {}", Escaped(&line[..line.floor_char_boundary(MOST_SAID)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_core::secret::Secret;
+
+    use super::*;
+
+    #[test]
+    fn the_last_line_is_told_without_secrets() {
+        let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+        let told = |text: &[u8]| last_line(text, &redactor);
+        assert_eq!(told(b"a\nno \x1b[2J s3cret-value\n\n"), r": no \u{1b}[2J [redacted]");
+        assert_eq!(told(b" \n"), "");
+        assert_eq!(told("\u{e4}".repeat(1_000).as_bytes()).len(), ": ".len() + MOST_SAID);
     }
 }

@@ -11,6 +11,7 @@ pub use command::CommandSpec;
 pub use webhook::Webhook;
 
 use footbridge_calls::approval::Approver;
+use footbridge_core::redact::Redactor;
 use footbridge_processes::launch::Launcher;
 
 /// Who can be asked.
@@ -33,9 +34,15 @@ impl ApprovalSettings {
     }
 
     /// Those who are asked besides people; a command may take so long.
-    pub(crate) fn approvers(&self, command_time: Duration, launcher: Launcher) -> Vec<Box<dyn Approver>> {
+    pub(crate) fn approvers(
+        &self,
+        command_time: Duration,
+        launcher: Launcher,
+        redactor: Redactor,
+    ) -> Vec<Box<dyn Approver>> {
         let command = self.command.clone();
-        let command = command.map(|spec| Box::new(command::Command { spec, time: command_time, launcher }) as _);
+        let command =
+            command.map(|spec| Box::new(command::Command { spec, time: command_time, launcher, redactor }) as _);
         command.into_iter().chain(self.webhook.clone().map(|webhook| Box::new(webhook) as _)).collect()
     }
 }

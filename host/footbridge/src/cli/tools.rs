@@ -4,7 +4,7 @@ use clap::Args;
 use footbridge_proto::{
     rpc,
     text::Escaped,
-    wire::{EXAMPLES, ServerEntry, ServerList, ServerStatus, ToolEntry, ToolList},
+    wire::{EXAMPLES, ServerEntry, ServerList, ServerStatus, ToolList},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use super::{
     one_shot::ended,
 };
 use crate::{
-    oneshot::{failure::OneShotFailure, lists::Names},
+    oneshot::{failure::OneShotFailure, lists::CHANGED},
     report,
 };
 use footbridge_cli::{
@@ -63,9 +63,6 @@ pub(super) struct ToolsArgs {
 
 /// What the next step is done with.
 const COMMAND: &str = "footbridge tools";
-/// What stands for the description of a tool that is not what was pinned.
-const CHANGED: &str = "(its definition changed: see \"footbridge servers pins diff\")";
-
 pub(super) fn main(args: ToolsArgs) -> i32 {
     let json = args.json;
     ended(show_tools(args), json)
@@ -78,7 +75,7 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
     let Some(server) = server else { return all(&known, refresh, json) };
     let list = known.whole(&server, refresh)?;
     let Some(tool) = tool else {
-        let tools = entries(&list.names);
+        let tools = list.names.shown();
         let list = ToolList { server: server.clone(), tools, partial: Vec::new() };
         return print(&list, json, |list| show::tools(&server, list, &command));
     };
@@ -87,7 +84,7 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
         let what = format!("server \"{}\" has no tool \"{}\"", Escaped(&server), Escaped(&tool));
         return Err(OneShotFailure::Usage(format!("{what}{}", instead(&tool, &known, "it has none"))));
     };
-    if list.names.changed.contains(&tool) {
+    if list.is_changed(&tool) {
         report::note(CHANGED);
     }
     let (raw, call) = (rpc::raw(&full), format!("footbridge call{}", known.option()));
@@ -123,18 +120,6 @@ fn all(from: &KnownTools, refresh: bool, json: bool) -> Result<(), OneShotFailur
         });
     }
     print(&ServerList { servers }, json, |list| show::servers(list, &format!("{COMMAND}{}", from.option())))
-}
-
-/// What a listing shows of tools.
-fn entries(names: &Names) -> Vec<ToolEntry> {
-    let entry = |tool: &ToolEntry| {
-        if names.changed.contains(&tool.name) {
-            ToolEntry { description: CHANGED.to_owned(), ..tool.clone() }
-        } else {
-            tool.clone()
-        }
-    };
-    names.tools.iter().map(entry).collect()
 }
 
 /// Prints an answer as `tool-cli` would: its JSON, or as text.

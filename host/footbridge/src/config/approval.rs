@@ -50,7 +50,8 @@ fn command<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Stri
 }
 
 impl Approval {
-    /// What it means, and the secrets that it refers to. The command gets of these variables what MCP servers get.
+    /// What it means, and the secrets that it refers to. The command gets of these variables what MCP servers get, and those
+    /// of the desktop, where it may ask.
     pub(super) fn meant(
         self,
         file: &File<'_>,
@@ -66,10 +67,21 @@ impl Approval {
         let command = words.next().map(|program| approvers::CommandSpec {
             program: in_full(base, &program),
             args: words.collect(),
-            env: commands.passed(variables).map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            env: of_the_desktop(variables)
+                .chain(commands.passed(variables))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
         });
         Ok((approvers::ApprovalSettings { watch: self.watch, command, webhook }, reader.gathered))
     }
+}
+
+/// What leads a program to its user's desktop.
+fn of_the_desktop(variables: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    const NAMES: [&str; 5] =
+        ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+    let ours = variables.iter().filter(|(name, _)| NAMES.contains(&name.as_str()));
+    ours.map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
 impl Webhook {

@@ -28,6 +28,9 @@ const MOST: u64 = 32 << 20;
 /// Lists that are kept; beyond that the oldest goes.
 const KEPT: usize = 256;
 
+/// What is shown in place of a description that nobody accepted.
+pub(crate) const CHANGED: &str = "(its definition changed: see \"footbridge servers pins diff\")";
+
 /// What a list begins with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Names {
@@ -46,6 +49,15 @@ impl Names {
     pub(crate) fn new(tools: Vec<ToolEntry>, changed: Vec<String>) -> Self {
         Self { format: FORMAT, listed: timestamp(SystemTime::now()), tools, changed }
     }
+
+    /// What a listing shows of the tools.
+    pub(crate) fn shown(&self) -> Vec<ToolEntry> {
+        let entry = |tool: &ToolEntry| {
+            let description = if self.changed.contains(&tool.name) { CHANGED } else { &tool.description };
+            ToolEntry { description: description.to_owned(), ..tool.clone() }
+        };
+        self.tools.iter().map(entry).collect()
+    }
 }
 
 /// A list in full.
@@ -62,6 +74,11 @@ impl ToolsList {
     pub(crate) fn new(tools: Vec<(ToolEntry, Box<RawValue>)>, changed: Vec<String>) -> Self {
         let (tools, definitions) = tools.into_iter().unzip();
         Self { names: Names::new(tools, changed), definitions }
+    }
+
+    /// Whether a tool is not what was pinned.
+    pub(crate) fn is_changed(&self, tool: &str) -> bool {
+        self.names.changed.iter().any(|changed| changed == tool)
     }
 
     /// A tool in full.

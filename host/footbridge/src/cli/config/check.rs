@@ -214,7 +214,7 @@ async fn started_of(config: Config) -> (Vec<StartedServer>, KnownNames) {
 
 /// That all is well, but for what was noted.
 fn verdict(servers: &[String], services: &[String], files: &[PathBuf], notes: usize) -> String {
-    let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    let files: Vec<String> = files.iter().map(|path| Escaped(&path.display().to_string()).to_string()).collect();
     let with = if notes == 0 { String::new() } else { format!(", with {}", report::counted(notes as u64, "note")) };
     let services = if services.is_empty() { String::new() } else { format!(", {}", count(services, "service")) };
     format!("ok{with}: {}{services} from {}\n", count(servers, "server"), files.join(", "))

@@ -60,5 +60,8 @@ fn candidates(before: &[&str], current: &str) -> Vec<String> {
 /// The flags of a tool whose list is known.
 fn flags(tools: &KnownTools, name: &str) -> Option<ToolFlags> {
     let all = which::possible(tools.servers().into_iter(), name);
-    all.into_iter().find_map(|one| one.flags(&tools.kept(&one.server)?).ok())
+    all.into_iter().find_map(|one| {
+        let list = tools.kept(&one.server).filter(|list| !list.is_changed(&one.tool))?;
+        one.flags(&list).ok()
+    })
 }

@@ -35,7 +35,7 @@ pub(super) fn all(options: Options) -> Result<(), OneShotFailure> {
     let (mut tools, mut unavailable) = (Vec::new(), Vec::new());
     for (server, names) in known {
         match names {
-            Ok(names) => tools.extend(names.tools.into_iter().map(|tool| (server.clone(), tool))),
+            Ok(names) => tools.extend(names.shown().into_iter().map(|tool| (server.clone(), tool))),
             Err(why) => unavailable.push((server, why)),
         }
     }
@@ -92,6 +92,9 @@ fn options_text() -> String {
 /// All that one tool takes.
 pub(super) fn tool(from: &KnownTools, named: &Named, refresh: bool, json: bool) -> Result<(), OneShotFailure> {
     let list = from.whole(&named.server, refresh)?;
+    if list.is_changed(&named.tool) {
+        return Err(named.changed());
+    }
     let flags = named.flags(&list)?;
     let Some(definition) = list.definition(&named.tool) else { return Err(named.unknown(&list)) };
     if json {

@@ -306,6 +306,8 @@ impl Named {
         let typed = flags::named(&flags, &taken(), words);
         let matches = match command(&self.name(), &flags).try_get_matches_from(typed) {
             Ok(matches) => matches,
+            // What is meant may be what it took before.
+            Err(_) if list.is_changed(&self.tool) => return Err(self.changed()),
             Err(unfit) => return Ok(Err(tips::with_tip(unfit, &flags, words))),
         };
         let options = match Options::from_arg_matches(&matches) {

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{Args as _, Command, FromArgMatches as _};
+use footbridge_calls::cause::Cause;
 use footbridge_cli::suggest::instead;
+use footbridge_edge::error_of;
 use footbridge_proto::text::Escaped;
 
 use super::{NAME, Options};
@@ -11,7 +13,7 @@ use crate::{
     cli::known_tools::KnownTools,
     oneshot::{
         failure::OneShotFailure,
-        lists::{Names, ToolsList},
+        lists::{CHANGED, Names, ToolsList},
     },
 };
 
@@ -29,6 +31,13 @@ impl Named {
     /// As it is typed.
     pub(super) fn name(&self) -> String {
         format!("{}{BETWEEN}{}", self.server, self.tool)
+    }
+
+    /// That it is not what it was, as a call of it is told.
+    pub(super) fn changed(&self) -> OneShotFailure {
+        let Ok(server) = self.server.parse() else { return OneShotFailure::Usage(CHANGED.to_owned()) };
+        let cause = Cause::NotAsPinned { server, tool: self.tool.clone() };
+        OneShotFailure::Refused(Box::new(error_of(&cause.into())), None)
     }
 
     /// That its server has no such tool.

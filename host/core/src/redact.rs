@@ -270,9 +270,11 @@ impl Finder {
         let mut found: Vec<Range<usize>> = self.find(text, spared).collect();
         let as_it_stands = found.len();
         for (from, unescaped) in self.windows(text) {
-            let origin = |at| from + unescaped.origin(at);
-            let escaped = self.find(unescaped.text(), spared).map(|one| origin(one.start)..origin(one.end));
-            found.extend(escaped.filter(|one| one.start < from + WINDOW));
+            for (rounds, plain) in unescaped.texts() {
+                let origin = |at| from + unescaped.origin(rounds, at);
+                let escaped = self.find(plain, spared).map(|one| origin(one.start)..origin(one.end));
+                found.extend(escaped.filter(|one| one.start < from + WINDOW));
+            }
         }
         if found.len() == as_it_stands {
             return found;
@@ -294,8 +296,10 @@ impl Finder {
     /// What a text reads unescaped, in windows that overlap by what one value may take, each with where it begins.
     fn windows<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = (usize, Unescaped)> + use<'t> {
         let reach = WINDOW + self.escaped();
-        let window = move |from: usize| Some((from, Unescaped::of(&text[from..text.len().min(from + reach)])?));
-        (0..text.len()).step_by(WINDOW).filter_map(window)
+        let window = move |from: usize| {
+            Unescaped::all_of(&text[from..text.len().min(from + reach)]).map(move |unescaped| (from, unescaped))
+        };
+        (0..text.len()).step_by(WINDOW).flat_map(window)
     }
 
     /// Most bytes that a value takes with what is escaped in it.
@@ -309,7 +313,7 @@ impl Finder {
             self.automaton.find_iter(text).map(|found| self.owners[found.pattern()]).collect()
         };
         let mut all = owners(text);
-        self.windows(text).for_each(|(_, unescaped)| all.extend(owners(unescaped.text())));
+        self.windows(text).for_each(|(_, read)| read.texts().for_each(|(_, plain)| all.extend(owners(plain))));
         all
     }
 }

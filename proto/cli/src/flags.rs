@@ -9,6 +9,8 @@
 mod flag;
 mod value;
 
+use std::collections::HashSet;
+
 use footbridge_proto::text::{Escaped, SafeJson};
 use serde_json::{Map, Value};
 
@@ -26,8 +28,9 @@ use crate::{
 
 /// Most properties that become flags.
 const MOST_FLAGS: usize = 200;
-/// How deep members of objects are flags.
+/// How deep members of objects are flags, and how many of all objects are looked at: objects may be made of themselves.
 const MOST_DEPTH: usize = 4;
+const MOST_MEMBERS: usize = 2_000;
 /// Longest name of a flag.
 const MOST_NAME: usize = 64;
 /// More values than this are not listed.
@@ -47,6 +50,8 @@ pub struct ToolFlags {
     needed_json: Map<String, Value>,
     /// Options of the command, which may be meant by a name that is no flag's.
     options: Vec<String>,
+    /// Values that were read for words.
+    values: usize,
 }
 
 /// One word behind the name of a tool.
@@ -82,11 +87,18 @@ impl ToolFlags {
         let mut found = Self { required: needed, options: owned(taken), ..Self::default() };
         // Members of objects come after all arguments, so that none is left out for them.
         let mut level: Vec<(FlagPlace, &Value)> = vec![(FlagPlace::default(), schema)];
+        let (needed, mut left) = (required(schema).collect::<HashSet<_>>(), MOST_MEMBERS);
         for depth in 0..MOST_DEPTH {
             let mut below = Vec::new();
             for (place, object) in level {
-                for (at, (name, property)) in properties(object).enumerate() {
-                    let place = place.member(name, at, required(object).any(|needed| needed == name));
+                let is_needed = |name: &str| match depth {
+                    0 => needed.contains(name),
+                    _ => required(object).any(|needed| needed == name),
+                };
+                let most = if depth == 0 { usize::MAX } else { left };
+                for (at, (name, property)) in properties(object).enumerate().take(most) {
+                    left = left.saturating_sub(usize::from(depth > 0));
+                    let place = place.member(name, at, is_needed(name));
                     found.add(&place, property, schema, taken);
                     if depth + 1 < MOST_DEPTH && kind(meant(property, schema)) == Some("object") {
                         below.push((place, meant(property, schema)));
@@ -110,9 +122,9 @@ impl ToolFlags {
         let name = if taken.contains(&joined.as_str()) { format!("{PREFIX}{joined}") } else { joined };
         let is_new = !self.flags.iter().any(|flag| flag.name == name);
         if is_name(&name) && is_new && self.flags.len() < MOST_FLAGS {
-            self.flags.push(flag(name, place, property, schema));
+            self.flags.push(flag(name, place, property, schema, &mut self.values));
         } else if let [own] = path {
-            if self.required.contains(own) {
+            if place.is_needed && self.needed_json.len() < MOST_FLAGS {
                 self.needed_json.insert(own.clone(), sample(property, schema));
             }
             self.in_json.push(own.clone());
@@ -320,6 +332,36 @@ mod tests {
         let (read, plain) = flags.read(words(typed)).map_err(|error| error.to_string())?;
         let read: Vec<String> = read.into_iter().map(|one| format!("{}={}", one.path.join("/"), one.json)).collect();
         Ok([read.join(" "), plain.join(" ")].join(if plain.is_empty() { "" } else { " | " }))
+    }
+
+    #[test]
+    fn a_schema_that_is_made_of_itself_or_says_much_again_costs_little() {
+        let own = |count: usize, needed: bool| {
+            let members: Map<String, Value> = (0..count).map(|n| (format!("p{n}"), json!({"$ref": "#"}))).collect();
+            let needed: Vec<&String> = members.keys().filter(|_| needed).collect();
+            json!({"type": "object", "required": needed, "properties": members})
+        };
+        let values: Vec<String> = (0..20_000).map(|n| format!("v{n}")).collect();
+        let again: Map<String, Value> = (0..150).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/e"}))).collect();
+        let names: Vec<String> = (0..14_000).map(|n| format!("{n:x}")).collect();
+        let many: Map<String, Value> = names.iter().map(|name| (name.clone(), json!({}))).collect();
+        let parts: Vec<Value> = (0..180)
+            .map(|part| json!({"required": (0..190).map(|n| format!("{:x}", part * 190 + n)).collect::<Vec<_>>()}))
+            .collect();
+        for (what, schema) in [
+            ("objects of itself", own(100, false)),
+            ("what it needs is itself", own(12, true)),
+            ("all have the same values", json!({"$defs": {"e": {"enum": values}}, "properties": again})),
+            ("all of many are needed", json!({"properties": many, "required": names})),
+            ("parts need many", json!({"allOf": parts})),
+        ] {
+            let begun = std::time::Instant::now();
+            let flags = ToolFlags::of(&schema, &[]);
+            let tool = serde_json::from_value(json!({"name": "t", "inputSchema": schema, "outputSchema": schema}));
+            let help = crate::help::explained(&tool.unwrap(), &flags, "tool-cli s t");
+            assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{what}: {:?}", begun.elapsed());
+            assert!(flags.flags.len() <= MOST_FLAGS && help.len() < 16 << 20, "{what}: {}", help.len());
+        }
     }
 
     #[test]

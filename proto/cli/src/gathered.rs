@@ -3,7 +3,11 @@
 //! `$ref`, `allOf`, `anyOf` and `oneOf` are looked through as far as a person needs it: what can be said, not which
 //! combinations may be, which is the bridge's to say.
 
-use std::{borrow::Cow, collections::HashMap, ptr};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    ptr,
+};
 
 use serde_json::{Map, Value, json};
 
@@ -43,6 +47,8 @@ struct Parts<'s> {
     /// Where in that each is.
     places: HashMap<&'s str, usize>,
     needed: Vec<&'s str>,
+    /// The same, to look one up: there may be tens of thousands.
+    are_needed: HashSet<&'s str>,
 }
 
 /// Schemas that are looked through.
@@ -81,7 +87,7 @@ impl<'s> Gathering<'s> {
             let mut of_each: Option<Vec<&str>> = None;
             for part in parts(key) {
                 let part = self.of(part);
-                let of_this = |name: &&str| part.needed.contains(name);
+                let of_this = |name: &&str| part.are_needed.contains(name);
                 of_each = Some(match of_each {
                     None => part.needed.clone(),
                     Some(names) => names.into_iter().filter(of_this).collect(),
@@ -97,7 +103,7 @@ impl<'s> Gathering<'s> {
 impl<'s> Parts<'s> {
     fn need(&mut self, names: impl IntoIterator<Item = &'s str>) {
         for name in names {
-            if !self.needed.contains(&name) {
+            if self.are_needed.insert(name) {
                 self.needed.push(name);
             }
         }

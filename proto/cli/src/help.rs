@@ -21,6 +21,8 @@ use crate::{
 /// Paths of a result that are listed, and how deep they go.
 const MOST_PATHS: usize = 40;
 const MOST_DEPTH: usize = 4;
+/// Places of a schema that are looked at for them.
+const MOST_LOOKED_AT: usize = 1_000;
 /// Column width of a flag.
 const WIDTH: usize = 24;
 
@@ -88,38 +90,50 @@ pub fn of_result(tool: &ToolDescription) -> String {
 /// The paths of a result, a line each.
 #[must_use]
 pub fn paths(schema: &Value) -> String {
-    let mut lines = Vec::new();
-    add_paths(schema, schema, "", 0, &mut lines);
-    if lines.len() > MOST_PATHS {
+    let mut paths = Paths { root: schema, lines: Vec::new(), left: MOST_LOOKED_AT };
+    paths.add(schema, "", 0);
+    let Paths { mut lines, left, .. } = paths;
+    if lines.len() > MOST_PATHS || left == 0 {
         lines.truncate(MOST_PATHS);
         lines.push("  ...".to_owned());
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-fn add_paths(property: &Value, root: &Value, path: &str, depth: usize, lines: &mut Vec<String>) {
-    let at = meant(property, root);
-    if lines.len() > MOST_PATHS || depth > MOST_DEPTH {
-        return;
-    }
-    let mut is_leaf = true;
-    if kind(at) == Some("array")
-        && let Some(items) = at.get("items")
-    {
-        return add_paths(items, root, &format!("{path}[]"), depth + 1, lines);
-    }
-    for (name, member) in properties(at) {
-        is_leaf = false;
-        let is_plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        let step = if is_plain {
-            format!(".{name}")
-        } else {
-            format!("[{}]", SafeJson(&Value::from(name.as_str()).to_string()))
-        };
-        add_paths(member, root, &format!("{path}{step}"), depth + 1, lines);
-    }
-    if is_leaf && !path.is_empty() {
-        lines.push(format!("  {path}  {}", type_of(at, root)));
+/// Paths on their way into lines.
+struct Paths<'s> {
+    root: &'s Value,
+    lines: Vec<String>,
+    /// How many more places are looked at: what has no line counts too.
+    left: usize,
+}
+
+impl<'s> Paths<'s> {
+    fn add(&mut self, property: &'s Value, path: &str, depth: usize) {
+        let at = meant(property, self.root);
+        if self.lines.len() > MOST_PATHS || depth > MOST_DEPTH || self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let mut is_leaf = true;
+        if kind(at) == Some("array")
+            && let Some(items) = at.get("items")
+        {
+            return self.add(items, &format!("{path}[]"), depth + 1);
+        }
+        for (name, member) in properties(at).take(self.left) {
+            is_leaf = false;
+            let is_plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let step = if is_plain {
+                format!(".{name}")
+            } else {
+                format!("[{}]", SafeJson(&Value::from(name.as_str()).to_string()))
+            };
+            self.add(member, &format!("{path}{step}"), depth + 1);
+        }
+        if is_leaf && !path.is_empty() {
+            self.lines.push(format!("  {path}  {}", type_of(at, self.root)));
+        }
     }
 }
 

@@ -112,7 +112,7 @@ impl PickPath {
                     return Err(nothing(Escaped(name).to_string(), there));
                 }
             };
-            let from_end = i64::try_from(items.len()).unwrap_or(i64::MAX) + place;
+            let from_end = i64::try_from(items.len()).unwrap_or(i64::MAX).saturating_add(place);
             let index = usize::try_from(if place < 0 { from_end } else { place }).ok();
             let item = index.and_then(|index| items.get(index).copied());
             return item
@@ -164,6 +164,15 @@ mod tests {
         let path = PickPath::new(path).map_err(|error| error.to_string())?;
         let found = path.of(&raw).map_err(|error| error.to_string())?;
         Ok(found.into_iter().map(|raw| raw.get().to_owned()).collect())
+    }
+
+    #[test]
+    fn a_place_as_far_away_as_a_number_goes_is_none() {
+        let raw = RawValue::from_string("[1, 2]".to_owned()).unwrap();
+        for path in ["[9223372036854775807]", "[-9223372036854775808]"] {
+            let why = PickPath::new(path).unwrap().of(&raw).unwrap_err().to_string();
+            assert!(why.ends_with("there are 2 items"), "{why}");
+        }
     }
 
     #[test]

@@ -85,55 +85,101 @@ pub fn required(schema: &Value) -> impl Iterator<Item = &str> {
 /// How deep examples are made, and how many items of a list.
 const MOST_SAMPLED: usize = 6;
 const MOST_ITEMS: u64 = 8;
+/// What one example may come to, in bytes, and what a value in it counts besides its text. A schema whose members are it
+/// itself would have one that no memory holds.
+const MOST_BYTES: usize = 16 * 1024;
+const VALUE_BYTES: usize = 32;
 
 /// A value that fits, as far as that can be told: what the schema gives as one, or the least that its type, its limits
-/// and its format ask for.
+/// and its format ask for. Of one that would be too large, a part.
 #[must_use]
 pub fn sample(property: &Value, root: &Value) -> Value {
-    sampled(property, root, 0)
+    Sample { root, left: MOST_BYTES }.of(property, 0)
 }
 
-fn sampled(property: &Value, root: &Value, depth: usize) -> Value {
-    let at = meant(property, root);
+/// An example on its way.
+struct Sample<'s> {
+    root: &'s Value,
+    /// How much more of it there may be.
+    left: usize,
+}
+
+impl<'s> Sample<'s> {
+    fn of(&mut self, property: &'s Value, depth: usize) -> Value {
+        self.left = self.left.saturating_sub(VALUE_BYTES);
+        let at = meant(property, self.root);
+        if let Some((told, bytes)) = told(property, at, self.left) {
+            self.left -= bytes;
+            return told.clone();
+        }
+        // Of several kinds the first will do.
+        let choice = ["anyOf", "oneOf"].into_iter().find_map(|key| at.get(key)?.as_array()?.first());
+        if let Some(choice) = choice.filter(|_| depth < MOST_SAMPLED) {
+            return self.of(choice, depth + 1);
+        }
+        let named = at.get("type").and_then(Value::as_array).and_then(|names| names.first()).and_then(Value::as_str);
+        match kind(at).or(named) {
+            Some("integer" | "number") => number_within(at),
+            Some("boolean") => true.into(),
+            Some("array") | None if at.get("prefixItems").is_some_and(Value::is_array) && depth < MOST_SAMPLED => {
+                let each = at.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
+                each.take(MOST_ITEMS as usize).map_while(|item| self.part(item, depth)).collect()
+            }
+            Some("array") => {
+                let count = at.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS);
+                match at.get("items").filter(|_| depth < MOST_SAMPLED) {
+                    Some(items) => (0..count).map_while(|_| self.part(items, depth)).collect(),
+                    None => (0..count).map(|_| Value::Null).collect(),
+                }
+            }
+            Some("object") => self.object(at, depth),
+            None if at.get("properties").is_some() => self.object(at, depth),
+            Some("null") => Value::Null,
+            _ => text_of_format(at).into(),
+        }
+    }
+
+    /// What is one level further in, where there is room for it.
+    fn part(&mut self, property: &'s Value, depth: usize) -> Option<Value> {
+        (self.left > 0).then(|| self.of(property, depth + 1))
+    }
+
+    fn object(&mut self, at: &'s Value, depth: usize) -> Value {
+        // What is required and not described can be anything.
+        const UNDESCRIBED: &Value = &Value::Bool(true);
+        let described = |name: &str| at.get("properties").and_then(|all| all.get(name)).unwrap_or(UNDESCRIBED);
+        let mut members = Map::new();
+        for name in required(at).filter(|_| depth < MOST_SAMPLED) {
+            self.left = self.left.saturating_sub(name.len());
+            let Some(value) = self.part(described(name), depth) else { break };
+            members.insert(name.to_owned(), value);
+        }
+        Value::Object(members)
+    }
+}
+
+/// What a schema gives as a value of it, and its size, where that is not beyond this.
+fn told<'s>(property: &'s Value, at: &'s Value, most: usize) -> Option<(&'s Value, usize)> {
     let given = |key: &str| property.get(key).or_else(|| at.get(key)).filter(|value| !value.is_null());
     let first = |key: &str| given(key)?.as_array()?.iter().find(|value| !value.is_null());
-    let told = given("const").or_else(|| first("examples")).or_else(|| given("default")).or_else(|| first("enum"));
-    if let Some(told) = told {
-        return told.clone();
-    }
-    // Of several kinds the first will do.
-    let choice = ["anyOf", "oneOf"].into_iter().find_map(|key| at.get(key)?.as_array()?.first());
-    if let Some(choice) = choice.filter(|_| depth < MOST_SAMPLED) {
-        return sampled(choice, root, depth + 1);
-    }
-    let named = at.get("type").and_then(Value::as_array).and_then(|names| names.first()).and_then(Value::as_str);
-    match kind(at).or(named) {
-        Some("integer" | "number") => number_within(at),
-        Some("boolean") => true.into(),
-        Some("array") | None if at.get("prefixItems").is_some_and(Value::is_array) && depth < MOST_SAMPLED => {
-            let each = at.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
-            each.take(MOST_ITEMS as usize).map(|item| sampled(item, root, depth + 1)).collect()
-        }
-        Some("array") => {
-            let count = at.get("minItems").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS);
-            let items = at.get("items").filter(|_| depth < MOST_SAMPLED);
-            (0..count).map(|_| items.map_or(Value::Null, |items| sampled(items, root, depth + 1))).collect()
-        }
-        Some("object") => object(at, root, depth),
-        None if at.get("properties").is_some() => object(at, root, depth),
-        Some("null") => Value::Null,
-        _ => text_of_format(at).into(),
-    }
+    let told = given("const").or_else(|| first("examples")).or_else(|| given("default")).or_else(|| first("enum"))?;
+    let mut left = most;
+    takes(told, &mut left)?;
+    Some((told, most - left))
 }
 
-fn object(at: &Value, root: &Value, depth: usize) -> Value {
-    // What is required and not described can be anything.
-    let undescribed = Value::Bool(true);
-    let member = |name: &str| {
-        let property = at.get("properties").and_then(|all| all.get(name)).unwrap_or(&undescribed);
-        (depth < MOST_SAMPLED).then(|| (name.to_owned(), sampled(property, root, depth + 1)))
-    };
-    Value::Object(required(at).filter_map(member).collect())
+/// Takes off what a value comes to; none where that is more than is left.
+fn takes(value: &Value, left: &mut usize) -> Option<()> {
+    let text = value.as_str().map_or(0, str::len);
+    *left = left.checked_sub(VALUE_BYTES + text)?;
+    match value {
+        Value::Array(items) => items.iter().try_for_each(|item| takes(item, left)),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+            *left = left.checked_sub(name.len())?;
+            takes(member, left)
+        }),
+        _ => Some(()),
+    }
 }
 
 fn number_within(at: &Value) -> Value {

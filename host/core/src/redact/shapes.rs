@@ -68,12 +68,19 @@ pub fn hide(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut done = 0;
     let Some(finder) = finder() else { return Cow::Borrowed(text) };
+    // Up to where nothing that begins can be a token of three parts.
+    let mut no_jwt = 0;
     for found in finder.find_iter(text) {
-        if found.start() < done {
+        let (_, rest) = &SHAPES[found.pattern().as_usize()];
+        if found.start() < done || matches!(rest, Rest::Jwt) && found.end() <= no_jwt {
             continue;
         }
-        let (_, rest) = &SHAPES[found.pattern().as_usize()];
-        let Some((from, to)) = secret_part(text, found.start(), found.end(), rest) else { continue };
+        let Some((from, to)) = secret_part(text, found.start(), found.end(), rest) else {
+            if matches!(rest, Rest::Jwt) {
+                no_jwt = no_jwt_before(text.as_bytes(), found.end());
+            }
+            continue;
+        };
         out.push_str(&text[done..from]);
         out.push_str(MARK);
         done = to;
@@ -147,6 +154,14 @@ fn jwt_end(bytes: &[u8], from: usize) -> Option<usize> {
     Some(if bytes.get(payload) == Some(&b'.') { run(bytes, payload + 1, is_word) } else { payload })
 }
 
+/// Where a header that is none ends, if nothing follows it that a payload could be: one that begins within it ends there
+/// too. It is not looked at again, or a text of beginnings alone would take the square of its length.
+fn no_jwt_before(bytes: &[u8], from: usize) -> usize {
+    let header = run(bytes, from, is_word);
+    let has_payload = bytes.get(header) == Some(&b'.') && run(bytes, header + 1, is_word) >= header + 5;
+    if has_payload { 0 } else { header }
+}
+
 /// A private key ends with its block; one that was cut, with the text.
 fn pem_end(text: &str, from: usize) -> Option<usize> {
     let label = text[from..].find("-----").filter(|label| *label < 40)?;
@@ -197,6 +212,20 @@ mod tests {
         ] {
             assert!(matches!(hide(text), Cow::Borrowed(_)), "{text}: {}", hide(text));
         }
+    }
+
+    #[test]
+    fn a_text_of_beginnings_takes_no_square_of_its_length() {
+        let whole = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc";
+        for (beginning, end) in [("eyJ-", ""), ("eyJ_", "."), ("eyJ-", ".abc "), ("eyJ-", &*format!(" {whole}"))] {
+            let text = beginning.repeat(256 * 1024) + end;
+            let begun = std::time::Instant::now();
+            let hidden = hide(&text);
+            assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{beginning}{end}");
+            assert_eq!(hidden.ends_with(MARK), end.ends_with(whole), "{beginning}{end}");
+        }
+        // Where a payload follows, a header that is too short does not hide the next one.
+        assert_eq!(hide("eyJ.eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0"), "eyJ.[redacted]");
     }
 
     proptest::proptest! {

@@ -172,9 +172,14 @@ impl Finder {
         if memchr3(b'\\', b'&', b'%', &bytes[tail..]).is_none() {
             return as_it_stands;
         }
-        let plain = Unescaped::of_part(&bytes[tail..]);
-        let open = self.beginnings.open(plain.text()).unwrap_or(plain.text().len());
-        as_it_stands.min(tail + plain.origin(open))
+        let mut undecided = as_it_stands;
+        for plain in Unescaped::all_of_part(&bytes[tail..]) {
+            for (rounds, text) in plain.texts() {
+                let open = self.beginnings.open(text).unwrap_or(text.len());
+                undecided = undecided.min(tail + plain.origin(rounds, open));
+            }
+        }
+        undecided
     }
 }
 
@@ -233,6 +238,28 @@ mod tests {
             }
             let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(through(&redactor, &bytes), marked.as_bytes(), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_stands_before_a_value_takes_none_of_its_letters_for_an_escape() {
+        let redactor = Redactor::new(&[Secret::new("abc/d&f secret"), Secret::new("dXNlcjpwYXNz+d29yZA==")]);
+        for (before, value) in [
+            ("&#x", r"abc\u002fd&f secret"),
+            ("&amp;#x", "abc/d&amp;f secret"),
+            (r"\u0026#x", r"abc\u002fd\u0026f secret"),
+            ("&amp;#x", "dXNlcjpwYXNz&#43;d29yZA&#61;&#61;"),
+            ("&#x", "dXNlcjpwYXNz&#43;d29yZA&#61;&#61;"),
+        ] {
+            let (text, marked) =
+                (format!("{before}{value}"), format!("{before}[redacted]{}", "*".repeat(value.len() - 10)));
+            assert_eq!(redactor.scrub(&text), format!("{before}[redacted]"));
+            for cut in 0..=text.len() {
+                let out = through(&redactor, &[&text.as_bytes()[..cut], &text.as_bytes()[cut..]]);
+                assert_eq!(String::from_utf8_lossy(&out), marked, "{text} {cut}");
+            }
+            let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            assert_eq!(through(&redactor, &bytes), marked.as_bytes(), "{text}");
         }
     }
 

@@ -49,32 +49,64 @@ const NAMED: [(&str, char); 31] = [
 /// Most digits of a character reference by number that are read, zeros in front among them.
 const DIGITS: usize = 32;
 
+/// How references by number are read that have no semicolon: browsers read them, and who reads none, as of JSON, has what
+/// follows as it is. What stands before a value may be such a reference's beginning, and the value its digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bare {
+    Read,
+    Kept,
+}
+
 /// The text, and what was done to get to it.
 pub(super) struct Unescaped {
-    text: Vec<u8>,
+    bare: Bare,
+    /// After each round. What is a value after one may be an escape to the next.
+    texts: Vec<Vec<u8>>,
     rounds: Vec<Round>,
 }
 
-/// Behind each escape: where that is in the text that it gave, and in the one that it stood in.
-struct Round(Vec<(u32, u32)>);
+/// Behind each escape: where that is in the text that it gave, and in the one that it stood in; and whether one of them was
+/// a reference without a semicolon.
+struct Round {
+    behind: Vec<(u32, u32)>,
+    has_bare: bool,
+}
 
 impl Unescaped {
-    /// None where nothing is escaped that the spellings of a value do not have.
+    /// All readings of a text; none where nothing is escaped that the spellings of a value do not have.
+    pub(super) fn all_of(text: &[u8]) -> impl Iterator<Item = Self> + use<> {
+        let all = Self::of(text);
+        let other = all.as_ref().filter(|all| all.has_bare()).and_then(|_| Self::read(text, Bare::Kept));
+        all.into_iter().chain(other)
+    }
+
+    /// As browsers read it.
     pub(super) fn of(text: &[u8]) -> Option<Self> {
         if !is_worthwhile(text) || u32::try_from(text.len()).is_err() {
             return None;
         }
-        let (plain, round) = unescape(text)?;
-        let mut all = Self { text: plain, rounds: vec![round] };
+        Self::read(text, Bare::Read)
+    }
+
+    fn read(text: &[u8], bare: Bare) -> Option<Self> {
+        let (plain, round) = unescape(text, bare)?;
+        let mut all = Self { bare, texts: vec![plain], rounds: vec![round] };
         while all.goes_on() {}
         Some(all)
     }
 
-    /// Of a text that goes on: as far as no escape at its end is only a part of one.
-    pub(super) fn of_part(text: &[u8]) -> Self {
-        let mut all = Self { text: text[..unfinished(text)].to_owned(), rounds: Vec::new() };
+    /// All readings of a text that goes on: as far as no escape at its end is only a part of one.
+    pub(super) fn all_of_part(text: &[u8]) -> impl Iterator<Item = Self> + use<> {
+        let all = Self::read_part(text, Bare::Read);
+        let other = all.has_bare().then(|| Self::read_part(text, Bare::Kept));
+        [all].into_iter().chain(other)
+    }
+
+    fn read_part(text: &[u8], bare: Bare) -> Self {
+        let mut all = Self { bare, texts: vec![text[..unfinished(text, bare)].to_owned()], rounds: Vec::new() };
         while all.goes_on() {
-            all.text.truncate(unfinished(&all.text));
+            let end = unfinished(all.text(), bare);
+            all.texts.iter_mut().last().into_iter().for_each(|text| text.truncate(end));
         }
         all
     }
@@ -84,19 +116,31 @@ impl Unescaped {
         if self.rounds.len() == ROUNDS {
             return false;
         }
-        let Some((text, round)) = unescape(&self.text) else { return false };
-        self.text = text;
+        let Some((text, round)) = unescape(self.text(), self.bare) else { return false };
+        self.texts.push(text);
         self.rounds.push(round);
         true
     }
 
-    pub(super) fn text(&self) -> &[u8] {
-        &self.text
+    fn has_bare(&self) -> bool {
+        self.rounds.iter().any(|round| round.has_bare)
     }
 
-    /// Where a position of the text, between two characters, is in the escaped one.
-    pub(super) fn origin(&self, position: usize) -> usize {
-        self.rounds.iter().rev().fold(position, |position, round| round.origin(position))
+    /// With nothing escaped in it any more.
+    pub(super) fn text(&self) -> &[u8] {
+        self.texts.last().map_or(&[], Vec::as_slice)
+    }
+
+    /// After each round, with how many those were.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        // Of a text that goes on the first is what it was itself.
+        let before = self.rounds.len() + 1 - self.texts.len();
+        self.texts.iter().enumerate().map(move |(at, text)| (at + before, text.as_slice()))
+    }
+
+    /// Where a position of the text after so many rounds, between two characters, is in the escaped one.
+    pub(super) fn origin(&self, rounds: usize, position: usize) -> usize {
+        self.rounds[..rounds].iter().rev().fold(position, |position, round| round.origin(position))
     }
 }
 
@@ -108,21 +152,23 @@ fn is_worthwhile(text: &[u8]) -> bool {
 
 impl Round {
     fn origin(&self, position: usize) -> usize {
-        let before = self.0.partition_point(|(here, _)| *here as usize <= position);
-        let (here, there) = before.checked_sub(1).map_or((0, 0), |last| self.0[last]);
+        let before = self.behind.partition_point(|(here, _)| *here as usize <= position);
+        let (here, there) = before.checked_sub(1).map_or((0, 0), |last| self.behind[last]);
         there as usize + (position - here as usize)
     }
 }
 
 /// The text with every escape read once; none where there is none.
-fn unescape(text: &[u8]) -> Option<(Vec<u8>, Round)> {
+fn unescape(text: &[u8], bare: Bare) -> Option<(Vec<u8>, Round)> {
     let (mut plain, mut behind, mut done, mut at) = (Vec::new(), Vec::new(), 0, 0);
+    let mut has_bare = false;
     while let Some(found) = memchr3(b'\\', b'&', b'%', &text[at..]) {
         let start = at + found;
-        let Some((character, length)) = escape(&text[start..]) else {
+        let Some((character, length)) = escape(&text[start..], bare) else {
             at = start + 1;
             continue;
         };
+        has_bare |= text[start] == b'&' && text[start + length - 1] != b';';
         plain.extend_from_slice(&text[done..start]);
         plain.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         (done, at) = (start + length, start + length);
@@ -132,13 +178,13 @@ fn unescape(text: &[u8]) -> Option<(Vec<u8>, Round)> {
         return None;
     }
     plain.extend_from_slice(&text[done..]);
-    Some((plain, Round(behind)))
+    Some((plain, Round { behind, has_bare }))
 }
 
 /// The character that an escape at the beginning stands for, and the bytes that it takes.
-fn escape(text: &[u8]) -> Option<(char, usize)> {
+fn escape(text: &[u8], bare: Bare) -> Option<(char, usize)> {
     match text.first()? {
-        b'&' => return reference(text),
+        b'&' => return reference(text, bare),
         b'%' => return percent(text),
         _ => {}
     }
@@ -170,15 +216,17 @@ fn unit(text: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-fn reference(text: &[u8]) -> Option<(char, usize)> {
+fn reference(text: &[u8], bare: Bare) -> Option<(char, usize)> {
     if let Some((name, character)) = NAMED.iter().find(|(name, _)| text.starts_with(name.as_bytes())) {
         return Some((*character, name.len()));
     }
     let (digits, radix) = by_number(text)?;
     let count = digits.iter().take(DIGITS).take_while(|byte| char::from(**byte).is_digit(radix)).count();
     let number = u32::from_str_radix(std::str::from_utf8(&digits[..count]).ok()?, radix).ok()?;
-    // Browsers do without the semicolon.
     let semicolon = usize::from(digits[count..].starts_with(b";"));
+    if semicolon == 0 && bare == Bare::Kept {
+        return None;
+    }
     Some((char::from_u32(number)?, text.len() - digits.len() + count + semicolon))
 }
 
@@ -206,7 +254,7 @@ const LONGEST: usize = "&#x;".len() + DIGITS;
 
 /// Where an escape begins at the end of a text that more of it could complete, or make another one; its end where none
 /// does.
-fn unfinished(text: &[u8]) -> usize {
+fn unfinished(text: &[u8], bare: Bare) -> usize {
     let mut at = text.len().saturating_sub(LONGEST);
     // From the first of backslashes in a row, of which two are one.
     while at > 0 && text[at - 1] == b'\\' {
@@ -217,7 +265,7 @@ fn unfinished(text: &[u8]) -> usize {
         if could_go_on(&text[start..]) {
             return start;
         }
-        at = start + escape(&text[start..]).map_or(1, |(_, length)| length);
+        at = start + escape(&text[start..], bare).map_or(1, |(_, length)| length);
     }
     text.len()
 }
@@ -253,7 +301,8 @@ mod tests {
     fn stands_for<'t>(escaped: &'t str, plain: &str) -> &'t str {
         let all = Unescaped::of(escaped.as_bytes()).unwrap();
         let start = std::str::from_utf8(all.text()).unwrap().find(plain).unwrap();
-        &escaped[all.origin(start)..all.origin(start + plain.len())]
+        let origin = |at| all.origin(all.rounds.len(), at);
+        &escaped[origin(start)..origin(start + plain.len())]
     }
 
     #[test]
@@ -299,11 +348,11 @@ mod tests {
             ("a&#x4", "&#x4"),
             ("a&#65;", ""),
         ] {
-            assert_eq!(&text[unfinished(text.as_bytes())..], open, "{text}");
+            assert_eq!(&text[unfinished(text.as_bytes(), Bare::Read)..], open, "{text}");
         }
         for count in [39, 40, 41, 100] {
             let text = "\\".repeat(count);
-            assert_eq!(unfinished(text.as_bytes()), count - count % 2, "{count}");
+            assert_eq!(unfinished(text.as_bytes(), Bare::Read), count - count % 2, "{count}");
         }
     }
 }

@@ -25,6 +25,9 @@ use super::{BadSchema, patterns::Patterns};
 
 /// Subschemas of one schema.
 const MAX_NODES: usize = 5_000;
+/// Times that one subschema of a schema leads to another. Each has a place and may be referred to; more are only where
+/// one anchor is at many places, and many references name it.
+const MAX_LINKS: usize = 4 * MAX_NODES;
 /// Subschemas applied to one place of the value, one through the other.
 const MAX_CHAIN: usize = 64;
 
@@ -39,6 +42,8 @@ const FORMAT: u64 = 1024;
 const HASHED: u64 = 8;
 /// Bytes of a text that are hashed at the cost of one evaluation.
 const HASHED_BYTES: u64 = 16;
+/// Bytes of a text that are compared at the cost of one evaluation.
+const COMPARED_BYTES: u64 = 1024;
 /// Bytes that a subschema takes once it is compiled, and those that a pattern takes besides what it is compiled to: the
 /// automata that are made of it as it is used.
 const NODE_BYTES: usize = 1024;
@@ -203,12 +208,17 @@ impl Graph {
         };
         reader.find_anchors(root, true)?;
         reader.id(root);
-        let mut nodes = Vec::new();
+        let (mut nodes, mut links) = (Vec::new(), 0);
         while let Some(&schema) = reader.queue.get(nodes.len()) {
             if nodes.len() == MAX_NODES {
                 return Err(BadSchema::TooLarge(MAX_NODES));
             }
-            nodes.push(reader.node(schema)?);
+            let node = reader.node(schema)?;
+            links += node.here.len() + node.one_below.len() + node.each_below.len();
+            if links > MAX_LINKS {
+                return Err(BadSchema::TooTangled(MAX_LINKS));
+            }
+            nodes.push(node);
         }
         let (patterns, compiled) = reader.patterns.total();
         // Each is there forwards and backwards.
@@ -311,6 +321,7 @@ impl<'a> Reader<'a> {
         for (key, value) in map {
             let key = key.as_str();
             node.reads = node.reads.saturating_add(self.reads(key, value)?);
+            node.weight = node.weight.saturating_add(weight(key, value));
             node.again |= matches!(key, "unevaluatedProperties" | "unevaluatedItems");
             match value {
                 Value::Bool(true) if key == "uniqueItems" => node.compares = 1,
@@ -318,7 +329,6 @@ impl<'a> Reader<'a> {
                     let targets = self.resolve(target)?;
                     node.here.extend(targets.into_iter().map(|t| self.id(t)));
                 }
-                Value::Array(list) if key == "enum" || key == "required" => node.weight += list.len() as u64,
                 Value::Array(list) if HERE_LISTS.contains(&key) => node.here.extend(list.iter().map(|s| self.id(s))),
                 Value::Array(list) if key == "prefixItems" || key == "items" => {
                     node.one_below.extend(list.iter().map(|s| self.id(s)));
@@ -366,5 +376,27 @@ impl<'a> Reader<'a> {
             return Ok(vec![found.ok_or_else(refused)?]);
         }
         self.anchors.get(fragment).cloned().ok_or_else(refused)
+    }
+}
+
+/// What a keyword costs at one place besides what its subschemas do: the names that it looks up, and the values that it
+/// compares with what is there, with all that is in them.
+fn weight(key: &str, value: &Value) -> u64 {
+    let names = |list: &Value| list.as_array().map_or(0, |list| list.len() as u64);
+    match (key, value) {
+        ("required", names_of) => names(names_of),
+        ("dependentRequired" | "dependencies", Value::Object(map)) => map.values().map(|list| 1 + names(list)).sum(),
+        ("enum", Value::Array(list)) => list.iter().map(compared).sum(),
+        ("const", value) => compared(value),
+        _ => 0,
+    }
+}
+
+fn compared(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(compared).sum::<u64>(),
+        Value::Object(members) => 1 + members.values().map(|member| 1 + compared(member)).sum::<u64>(),
+        Value::String(text) => 1 + text.len() as u64 / COMPARED_BYTES,
+        _ => 1,
     }
 }

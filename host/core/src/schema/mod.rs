@@ -64,6 +64,9 @@ pub enum BadSchema {
     /// More subschemas than may be.
     #[error("it has more than {0} subschemas")]
     TooLarge(usize),
+    /// Its subschemas lead to each other more often than this.
+    #[error("its subschemas lead to each other more than {0} times")]
+    TooTangled(usize),
     /// Too many subschemas one through the other.
     #[error("more than {0} of its subschemas apply one through the other")]
     TooLong(usize),

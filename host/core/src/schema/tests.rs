@@ -106,6 +106,36 @@ fn work_that_doubles_with_every_level_of_the_value_is_refused() {
 }
 
 #[test]
+fn names_that_are_looked_up_and_values_that_are_compared_are_counted() {
+    let members: serde_json::Map<String, Value> = (0..5_000).map(|n| (format!("{n:x}"), json!(1))).collect();
+    let names: Vec<&String> = members.keys().collect();
+    let large: Vec<u8> = vec![7; 20_000];
+    for (said, arguments) in [
+        (json!({"dependentRequired": {"0": names}}), Value::Object(members.clone())),
+        (json!({"dependencies": {"0": names}}), Value::Object(members.clone())),
+        (json!({"properties": {"a": {"const": large}}}), json!({"a": large})),
+        (json!({"properties": {"a": {"enum": [large]}}}), json!({"a": large})),
+        (json!({"properties": {"a": {"const": {"b": large}}}}), json!({"a": {"b": large}})),
+    ] {
+        let mut doubled = ladder(10, |next| json!({"allOf": [next, next]}));
+        doubled["$defs"]["l10"] = said;
+        let begun = std::time::Instant::now();
+        assert_eq!(check(doubled, arguments), Check::TooCostly);
+        assert!(begun.elapsed() < std::time::Duration::from_secs(2));
+    }
+    assert_eq!(check(json!({"properties": {"a": {"const": large}}}), json!({"a": large})), Check::Fits);
+}
+
+#[test]
+fn an_anchor_that_is_at_many_places_is_not_followed_to_all_of_them_from_as_many() {
+    let places = (0..2_400).flat_map(|_| [json!({"$anchor": "a"}), json!({"$ref": "#a"})]);
+    let begun = std::time::Instant::now();
+    let schema = json!({"allOf": places.collect::<Vec<_>>()});
+    assert_eq!(refused(schema), BadSchema::TooTangled(20_000));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(2));
+}
+
+#[test]
 fn an_honest_recursive_schema_costs_little_at_any_depth() {
     let tree = json!({"$defs":{"t":{"type":"object","properties":{"left":{"$ref":"#/$defs/t"},"right":{"$ref":"#/$defs/t"},"all":{"type":"array","items":{"$ref":"#/$defs/t"}}},"additionalProperties":false}},"$ref":"#/$defs/t"});
     let nested = (0..60).fold(json!({}), |inner, _| json!({ "left": inner }));

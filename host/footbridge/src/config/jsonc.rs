@@ -39,22 +39,41 @@ pub(super) struct Places<'t> {
     file: Arc<Path>,
     text: &'t str,
     lines: Vec<usize>,
+    /// The columns of the whole text before each block of it: all may be one line, with a million places in it.
+    columns: Vec<usize>,
 }
+
+/// Bytes of a block.
+const BLOCK: usize = 1024;
 
 impl<'t> Places<'t> {
     pub(super) fn new(file: &Path, text: &'t str) -> Self {
         let starts = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { file: file.into(), text, lines: std::iter::once(0).chain(starts).collect() }
+        let lines = std::iter::once(0).chain(starts).collect();
+        let mut places = Self { file: file.into(), text, lines, columns: vec![0] };
+        for block in 1..=text.len() / BLOCK {
+            let before = places.columns_before(block * BLOCK);
+            places.columns.push(before);
+        }
+        places
     }
 
     /// The place of a byte of the text.
     pub(super) fn at(&self, offset: usize) -> WrittenAt {
         let line = self.lines.partition_point(|start| *start <= offset);
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let before = self.text.get(start..offset).unwrap_or_default();
-        // A byte order mark takes no column.
-        let column = 1 + before.chars().filter(|c| *c != '\u{feff}').count();
+        let column = 1 + self.columns_before(offset).saturating_sub(self.columns_before(start));
         WrittenAt { file: Arc::clone(&self.file), line, column }
+    }
+
+    /// The columns of the whole text up to a byte of it.
+    fn columns_before(&self, offset: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let offset = offset.min(bytes.len());
+        let block = (offset / BLOCK).min(self.columns.len() - 1);
+        // A character takes one, and a byte order mark none.
+        let takes_one = |at: &usize| bytes[*at] & 0xc0 != 0x80 && !bytes[*at..].starts_with("\u{feff}".as_bytes());
+        self.columns[block] + (block * BLOCK..offset).filter(takes_one).count()
     }
 }
 
@@ -144,6 +163,24 @@ mod tests {
         assert_eq!((at(&first.at), at(&first.member("a").unwrap().at)), ((1, 1), (1, 2)));
         assert_eq!(parse(Path::new("f"), "// nothing\n").unwrap(), None);
         assert_eq!(parse(Path::new("f"), "").unwrap(), None);
+    }
+
+    #[test]
+    fn a_place_costs_the_same_wherever_it_is_in_a_long_line() {
+        let begun = std::time::Instant::now();
+        let long = |end: &str| format!("{}[{}{end}", " ".repeat(200_000), "\"\u{fc}\",".repeat(100_000));
+        assert!(said(&long("")).starts_with("/c/s.json:1:"));
+        let node = parse(Path::new("f"), &long("1]")).unwrap().unwrap();
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+        let columns: Vec<usize> = node.elements().unwrap().iter().map(|element| element.at.column).collect();
+        assert!(columns.iter().enumerate().all(|(n, column)| *column == 200_002 + 4 * n));
+        let text = "\u{feff}a\u{fc}\n".repeat(700) + &"\u{fc}\u{1f600}\u{feff}".repeat(500);
+        let places = Places::new(Path::new("f"), &text);
+        for (at, _) in text.char_indices() {
+            let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
+            let before = text[start..at].chars().filter(|c| *c != '\u{feff}').count();
+            assert_eq!(places.at(at).column, 1 + before);
+        }
     }
 
     #[test]

@@ -58,12 +58,15 @@ impl Looked {
         let bytes = text.as_bytes();
         let (mut seen, mut opened) = (Self::default(), Vec::<Opened>::new());
         let (mut at, mut line, mut line_start, mut is_first) = (0, 1, 0, true);
+        // How far what is first in the line is indented, a comment too.
+        let mut first_indent = None;
         while let Some(byte) = bytes.get(at) {
             let indent = at - line_start;
             match byte {
-                b'\n' => (line, line_start, is_first) = (line + 1, at + 1, true),
+                b'\n' => (line, line_start, is_first, first_indent) = (line + 1, at + 1, true, None),
                 b' ' | b'\t' | b'\r' => {}
                 b'/' if matches!(bytes.get(at + 1), Some(b'/' | b'*')) => {
+                    first_indent.get_or_insert(indent);
                     let end = comment_end(bytes, at);
                     line += bytes[at..end].iter().filter(|byte| **byte == b'\n').count();
                     at = end;
@@ -73,7 +76,7 @@ impl Looked {
                     if is_first {
                         seen.looks_at_first(*byte, indent, line, opened.last());
                     }
-                    let line_indent = bytes[line_start..at].iter().take_while(|b| b.is_ascii_whitespace()).count();
+                    let line_indent = *first_indent.get_or_insert(indent);
                     match byte {
                         b'"' => match text_end(bytes, at) {
                             Ok(end) => at = end - 1,

@@ -55,7 +55,7 @@ pub(super) struct FlagPlace {
     pub(super) path: Vec<String>,
     order: Vec<usize>,
     /// Whether what it is in needs it.
-    is_needed: bool,
+    pub(super) is_needed: bool,
 }
 
 impl FlagPlace {
@@ -67,11 +67,14 @@ impl FlagPlace {
     }
 }
 
-pub(super) fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value) -> Flag {
+pub(super) fn flag(name: String, place: &FlagPlace, property: &Value, schema: &Value, values: &mut usize) -> Flag {
     let at = meant(property, schema);
     let (word, is_list) = match kind(at) {
-        Some("array") => (at.get("items").map_or(FlagValue::Json { or_text: true }, |items| word(items, schema)), true),
-        _ => (word(at, schema), false),
+        Some("array") => {
+            let items = at.get("items").map(|items| word(items, schema, values));
+            (items.unwrap_or(FlagValue::Json { or_text: true }), true)
+        }
+        _ => (word(at, schema, values), false),
     };
     let can_be_null = takes_null(property, schema);
     let (word, takes_null) = match word {

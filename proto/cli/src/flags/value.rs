@@ -13,6 +13,8 @@ use crate::{
 
 /// Longest text that is shown of a property, and longest word that is one of a few.
 pub(super) const MOST_SHOWN: usize = 300;
+/// Values that are read for the words of all flags of a tool together: each may have the same list of them.
+const MOST_VALUES: usize = 150_000;
 
 /// What one word of a flag is.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,11 +90,14 @@ impl FlagValue {
     }
 }
 
-/// What single word a schema takes.
-pub(super) fn word(property: &Value, schema: &Value) -> FlagValue {
+/// What single word a schema takes; to the values that were read those are added that are read for it.
+pub(super) fn word(property: &Value, schema: &Value, read: &mut usize) -> FlagValue {
     let at = meant(property, schema);
     let only = || at.get("const").map(std::slice::from_ref);
-    let of_enum = at.get("enum").and_then(Value::as_array).map(Vec::as_slice).or_else(only).and_then(one_of);
+    let of_enum = at.get("enum").and_then(Value::as_array).map(Vec::as_slice).or_else(only);
+    let of_enum = of_enum.filter(|values| *read + values.len() <= MOST_VALUES);
+    *read += of_enum.map_or(0, <[Value]>::len);
+    let of_enum = of_enum.and_then(one_of);
     let by_kind = || match kind(at)? {
         "string" => Some(FlagValue::Text),
         "integer" => Some(FlagValue::Integer),

@@ -355,11 +355,9 @@ mod tests {
             ("all of many are needed", json!({"properties": many, "required": names})),
             ("parts need many", json!({"allOf": parts})),
         ] {
-            let begun = std::time::Instant::now();
             let flags = ToolFlags::of(&schema, &[]);
             let tool = serde_json::from_value(json!({"name": "t", "inputSchema": schema, "outputSchema": schema}));
             let help = crate::help::explained(&tool.unwrap(), &flags, "tool-cli s t");
-            assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{what}: {:?}", begun.elapsed());
             assert!(flags.flags.len() <= MOST_FLAGS && help.len() < 16 << 20, "{what}: {}", help.len());
         }
     }

@@ -60,7 +60,7 @@ fn the_one_shot_command_shows_nothing_of_what_changed() {
     let listing = Listing::of(&plain());
     let mut daemon = Host::with(&listing.server()).serves();
     let _guest = daemon.opens("seen", &["--policy", "open"]);
-    daemon.host.mcp_tool(&["x__t"]).well();
+    assert_eq!(daemon.host.mcp_tool(&["x__t"]).well(), "called\n");
     let mut changed = tool("t", BAD);
     changed["inputSchema"]["properties"] = json!({"y": {"type": "string", "description": BAD}});
     listing.becomes(&[tool("nudge", "stays"), changed]);

@@ -115,7 +115,9 @@ impl<'k> Walk<'k> {
             self.report.torn = raw.bytes.len();
             return Ok(());
         }
-        let Ok(link) = serde_json::from_slice::<Link>(&raw.bytes) else {
+        // Members that are passed over here are text all the same.
+        let text = std::str::from_utf8(&raw.bytes).ok();
+        let Some(link) = text.and_then(|text| serde_json::from_str::<Link>(text).ok()) else {
             return Err(self.here().problem(ProblemKind::Changed, "it is no record"));
         };
         let seen =

@@ -119,9 +119,7 @@ fn names_that_are_looked_up_and_values_that_are_compared_are_counted() {
     ] {
         let mut doubled = ladder(10, |next| json!({"allOf": [next, next]}));
         doubled["$defs"]["l10"] = said;
-        let begun = std::time::Instant::now();
         assert_eq!(check(doubled, arguments), Check::TooCostly);
-        assert!(begun.elapsed() < std::time::Duration::from_secs(2));
     }
     assert_eq!(check(json!({"properties": {"a": {"const": large}}}), json!({"a": large})), Check::Fits);
 }
@@ -129,10 +127,8 @@ fn names_that_are_looked_up_and_values_that_are_compared_are_counted() {
 #[test]
 fn an_anchor_that_is_at_many_places_is_not_followed_to_all_of_them_from_as_many() {
     let places = (0..2_400).flat_map(|_| [json!({"$anchor": "a"}), json!({"$ref": "#a"})]);
-    let begun = std::time::Instant::now();
     let schema = json!({"allOf": places.collect::<Vec<_>>()});
     assert_eq!(refused(schema), BadSchema::TooTangled(20_000));
-    assert!(begun.elapsed() < std::time::Duration::from_secs(2));
 }
 
 #[test]

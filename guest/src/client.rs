@@ -129,6 +129,13 @@ impl Client {
         }
     }
 
+    /// When to ask again, where nothing was done and waiting helps; not where people have to answer first, and this does not
+    /// wait for them.
+    #[must_use]
+    pub fn come_back(&self, error: &ClientError) -> Option<Duration> {
+        error.come_back().filter(|_| self.waits || !error.waits_for_people())
+    }
+
     /// Sends one request and reads the result as a `T`.
     ///
     /// # Errors

@@ -170,6 +170,12 @@ impl ClientError {
         }
     }
 
+    /// Whether it is people's answers that have to come first: as many calls of the session wait for them as may.
+    #[must_use]
+    pub(crate) fn waits_for_people(&self) -> bool {
+        self.object().and_then(|error| error.data.as_ref()).is_some_and(|data| data.get("pendingApprovals").is_some())
+    }
+
     /// Whether what was asked may have happened all the same. If not, it can be asked again.
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
@@ -273,6 +279,8 @@ fn next_step(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_proto::token::Token;
+
     use super::*;
 
     fn refused(text: &str) -> ClientError {
@@ -286,6 +294,14 @@ mod tests {
         );
         assert_eq!((error.code(), error.reason()), (Some(-32002), Some(Reason::RateLimited)));
         assert_eq!((error.audit_id(), error.retry_after()), (Some("x"), Some(Duration::from_millis(40))));
+        assert!(!error.waits_for_people());
+        let full =
+            r#"{"code":-32002,"message":"no","data":{"reason":"busy","retryAfterMs":1000,"pendingApprovals":10}}"#;
+        let full = refused(full);
+        let token = Token::parse("fbt_x").unwrap();
+        let client = crate::Client::tcp("127.0.0.1", 7, token).unwrap();
+        assert_eq!(client.come_back(&full), Some(Duration::from_secs(1)));
+        assert_eq!(client.without_waiting().come_back(&full), None);
         let older = refused(r#"{"code":-32602,"message":"no"}"#);
         assert_eq!(
             (older.code(), older.reason(), older.audit_id(), older.retry_after()),

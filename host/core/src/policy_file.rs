@@ -353,6 +353,9 @@ fn checked_path(pattern: &str, of: Of) -> Result<String, BadGlob> {
     if pattern.split('/').any(|part| part == "." || part == "..") {
         return never("paths and URIs with \".\" and \"..\" match no pattern");
     }
+    if of == Of::Path && pattern.starts_with('~') {
+        return never("nobody here knows whose home folder \"~\" is: write the path from \"/\" on");
+    }
     if of == Of::Path && pattern.starts_with(['{', '\\', '?']) {
         return bad("a path's pattern begins with what stands for itself, or * or **: write a list".to_owned());
     }

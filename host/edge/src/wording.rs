@@ -71,11 +71,10 @@ fn of_cause(cause: &Cause) -> ErrorObject {
             error.with("server", server.as_str()).with("tool", tool.as_str()).with("schemaError", why.as_str())
         }
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => error.with("retryAfterMs", *retry_after_ms),
-        Cause::OverLimit(OverLimit::Busy)
-        | Cause::BytesHeld
-        | Cause::NoThread
-        | Cause::ApprovalsPending(_)
-        | Cause::ServerBusy(_) => error.with("retryAfterMs", A_MOMENT),
+        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread | Cause::ServerBusy(_) => {
+            error.with("retryAfterMs", A_MOMENT)
+        }
+        Cause::ApprovalsPending(count) => error.with("retryAfterMs", A_MOMENT).with("pendingApprovals", *count),
         Cause::Policy { by: Some(DecidedBy { policy, rule }), .. } => {
             error.with("policy", policy.as_str()).with("rule", rule.as_deref())
         }

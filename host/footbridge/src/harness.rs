@@ -83,6 +83,8 @@ pub struct Harness {
     allow_hosts: Vec<String>,
     policies: RwLock<Policies>,
     shutdown: CancellationToken,
+    /// Whether calls that run have no more time at the end.
+    hurried: CancellationToken,
     tasks: TaskTracker,
     sessions: Sessions<Places>,
     connections: Connections,
@@ -233,6 +235,7 @@ impl Harness {
             allow_hosts,
             policies: RwLock::default(),
             shutdown,
+            hurried: CancellationToken::new(),
             tasks,
             sessions,
             connections,
@@ -281,6 +284,11 @@ impl Harness {
         self.servers.as_ref()
     }
 
+    /// What takes the time from calls that still run when everything ends, also while it does.
+    pub(crate) fn hurry(&self) -> CancellationToken {
+        self.hurried.clone()
+    }
+
     /// Ends everything, in order and within a deadline.
     pub async fn stop(self) {
         self.shutdown.cancel();
@@ -292,7 +300,8 @@ impl Harness {
         // A port is bound again only after it was let go of.
         let _ = tokio::time::timeout(LAST, self.sockets.released()).await;
         let drain = self.limits.calls.drain_time;
-        if tokio::time::timeout(drain, self.edge.drained()).await.is_err() {
+        let drained = self.hurried.run_until_cancelled(tokio::time::timeout(drain, self.edge.drained()));
+        if matches!(drained.await, Some(Err(_))) {
             tracing::warn!(
                 ?drain,
                 "calls were still running when the harness ended; calls.drain_time gives them longer"

@@ -172,6 +172,26 @@ fn calls_that_run_when_it_ends_have_as_long_as_the_settings_say() {
 }
 
 #[test]
+fn calls_that_run_are_not_waited_for_where_the_signal_comes_again() {
+    let mut tape = Tape::new();
+    let servers = Servers::none().recording("slow", &["slow-with-progress", "100000"], &tape);
+    // Longer than this test would wait.
+    let settings = "[limits.calls]\ndrain_time = \"1h\"\n";
+    let mut daemon = Host::with(&servers).settings(settings).serves();
+    let guest = daemon.opens("one", &[]);
+    let call = guest.starts_to_ask("callTool", json!({"server": "slow", "tool": "echo", "arguments": {}}));
+    let _id = tape.hears("tools/call");
+    daemon.process().signal(Signal::SIGTERM);
+    daemon.process().stderr.shows("ending");
+    daemon.process().signal(Signal::SIGINT);
+    daemon.process().stderr.shows("told to end once more");
+    assert_eq!(daemon.ends().status, 0);
+    let outcome = daemon.host.record().into_iter().find(|line| line["type"] == "outcome").unwrap();
+    assert_eq!(outcome["outcome"], "unknown", "{outcome}");
+    drop(call);
+}
+
+#[test]
 fn a_configuration_that_does_not_parse_changes_nothing_and_says_so() {
     let mut daemon = Host::with(&Servers::demo()).serves();
     let guest = daemon.opens("one", &[]);

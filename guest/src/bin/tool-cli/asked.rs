@@ -92,7 +92,7 @@ impl Asked {
                 Ok(raw) => return Ok(raw),
             };
             let left = self.deadline.saturating_duration_since(Instant::now());
-            match error.come_back().and_then(|told| pauses.next(told, left, at_random())) {
+            match self.client.come_back(&error).and_then(|told| pauses.next(told, left, at_random())) {
                 Some(pause) => thread::sleep(pause),
                 None => return Err(Failure::request(error, is_call(method))),
             }

@@ -12,7 +12,7 @@ use footbridge_core::{
         Policy, Rule,
         globs::Glob,
         policy::Labelled,
-        rules::{CallKind, Kinds, Scope},
+        rules::{CallKind, Kinds, Says, Scope},
     },
     service::METHODS,
     settings_file::{File, Mistake, closest},
@@ -36,6 +36,8 @@ pub struct PlacedLabel {
 
 /// What is written of servers, tools or services, and where.
 struct About<'a> {
+    /// Whether it keeps calls out: whoever it names by a name that is gone gets in.
+    keeps_out: bool,
     /// As it is called at the beginning of a note.
     called: String,
     file: &'a Path,
@@ -56,6 +58,7 @@ impl<'a> About<'a> {
         let is_of_services = among(Kinds::of(&[CallKind::Http, CallKind::Tunnel])) && !is_of_servers;
         let globs = |globs: &'a Option<Vec<Glob>>, is_meant: bool| globs.as_deref().filter(|_| is_meant);
         Self {
+            keeps_out: matches!(rule.says, Says::Deny | Says::Hide),
             called: format!("rule {:?} of policy \"{policy}\"", rule.id),
             file: config.policy_files.get(policy).map_or(Path::new(""), |path| path),
             keys: ["policies", policy, "rules", &index.to_string()].map(str::to_owned).to_vec(),
@@ -69,6 +72,7 @@ impl<'a> About<'a> {
 
     fn of_label(label: &'a PlacedLabel) -> Self {
         Self {
+            keeps_out: false,
             called: "this entry".to_owned(),
             file: &label.file,
             keys: ["effects", &label.index.to_string()].map(str::to_owned).to_vec(),
@@ -92,7 +96,8 @@ impl<'a> About<'a> {
         File::new(self.file, &text).mistake(&keys, format!("{} {what}", self.called))
     }
 
-    /// What of these patterns matches nothing that is known: all of them, or some that are close to something.
+    /// What of these patterns matches nothing that is known: all of them, or some that are close to something, or servers that were
+    /// to be kept out.
     fn unmatched(&self, key: &str, globs: Option<&[Glob]>, known: &Known<'_>) -> Vec<Mistake> {
         let (none, some): (Vec<&Glob>, Vec<&Glob>) =
             globs.unwrap_or_default().iter().partition(|glob| !known.names.iter().any(|name| glob.matches(name)));
@@ -103,7 +108,8 @@ impl<'a> About<'a> {
         }
         let entry = |glob: &&Glob| {
             let what = format!("names the {key} {:?}, which is {}", glob.as_str(), known.none);
-            Some(self.note(key, &format!("{what}{}", did_you_mean(meant(glob)?))))
+            let meant = meant(glob).map(did_you_mean).or((self.keeps_out && key == "server").then(String::new))?;
+            Some(self.note(key, &format!("{what}{meant}")))
         };
         none.iter().filter_map(entry).collect()
     }

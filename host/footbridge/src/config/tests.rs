@@ -112,6 +112,8 @@ fn rules_and_effects_of_servers_that_there_are_not_are_noted_at_their_files_and_
             "f.toml:5: effects[2].server: this entry is about no server that is configured; did you mean \"demo\"?",
             "f.toml:8: policies.p.rules[1].server: rule \"1\" of policy \"p\" names the server \"dmeo\", which is no \
              server that is configured; did you mean \"demo\"?",
+            "f.toml:8: policies.p.rules[1].server: rule \"1\" of policy \"p\" names the server \"later\", which is no \
+             server that is configured",
             "g.toml:2: effects[1].server: this entry is about no server that is configured",
         ],
     );

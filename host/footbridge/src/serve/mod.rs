@@ -84,8 +84,17 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     until_the_end(&mut signals, reload).await;
     tracing::info!("ending");
     supervisor::notify(supervisor::STOPPING);
-    rest.end(sessions.stop()).await;
-    Ok(())
+    let hurry = sessions.hurry();
+    let mut ended = pin!(rest.end(sessions.stop()));
+    loop {
+        tokio::select! {
+            () = &mut ended => return Ok(()),
+            signal = signals.next() => if signal != Signal::SIGHUP && !hurry.is_cancelled() {
+                tracing::warn!("told to end once more: calls that still run are not waited for");
+                hurry.cancel();
+            },
+        }
+    }
 }
 
 /// Waits for the signal to end. What SIGHUP asks for is about to be read anyway.

@@ -452,6 +452,11 @@ impl Sessions {
         all.keys().map(ToString::to_string).collect()
     }
 
+    /// What takes the time from calls that still run when everything ends.
+    pub(super) fn hurry(&self) -> CancellationToken {
+        self.0.harness.hurry()
+    }
+
     /// Ends everything in order. Sessions stay in the store.
     pub(super) async fn stop(self) {
         self.0.shutdown.cancel();

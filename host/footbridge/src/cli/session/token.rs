@@ -2,13 +2,15 @@
 //! all and which only its owner can read. It is shown this once.
 
 use std::{
-    io::{self, Write as _},
+    fs::File,
+    io::{self, Read as _, Write as _},
+    net::Ipv4Addr,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
 use clap::Args;
-use footbridge_proto::{endpoint::Endpoint, vars};
+use footbridge_proto::{endpoint::Endpoint, token, vars};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
@@ -70,6 +72,10 @@ impl TokenFile {
                 let there = io::Error::other(format!("there is {kind} already: choose a new name"));
                 return Err(there).with_context(failed);
             }
+            Ok(_) if !holds_a_token(path).with_context(failed)? => {
+                let there = io::Error::other("there is a file already that holds no token: choose a new name");
+                return Err(there).with_context(failed);
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).with_context(failed),
             _ => {}
         }
@@ -88,6 +94,14 @@ impl TokenFile {
         placed.with_context(|| format!("cannot write the token to {}", self.path.display()))?;
         Ok(self.path)
     }
+}
+
+/// Whether a file begins as one that was written for a token, or is empty: anything else is somebody's own.
+fn holds_a_token(path: &Path) -> io::Result<bool> {
+    let mut beginning = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut beginning)?;
+    let variable = format!("{}=", vars::TOKEN);
+    Ok(beginning.is_empty() || [token::PREFIX, &variable].iter().any(|is| beginning.starts_with(is.as_bytes())))
 }
 
 /// A session that was there as it was asked for, and whose token is not to be had any more.
@@ -145,7 +159,8 @@ fn env(created: &Created, token: &str) -> String {
 fn direct(endpoint: &str) -> Option<(&'static str, String)> {
     match endpoint.parse() {
         Ok(Endpoint::Unix(path)) => Some((vars::SOCKET, path.as_path().display().to_string())),
-        Ok(Endpoint::Tcp(tcp)) => Some((vars::PORT, tcp.port.to_string())),
+        // A client that is given a port goes to 127.0.0.1.
+        Ok(Endpoint::Tcp(tcp)) if tcp.primary().ip() == Ipv4Addr::LOCALHOST => Some((vars::PORT, tcp.port.to_string())),
         _ => None,
     }
 }
@@ -240,6 +255,7 @@ mod tests {
         for (endpoint, line) in [
             ("unix:/run/x.sock", "TOOL_CLI_TOKEN=fbt_x TOOL_CLI_SOCKET=/run/x.sock tool-cli\n"),
             ("tcp:127.0.0.1:7", "TOOL_CLI_TOKEN=fbt_x TOOL_CLI_PORT=7 tool-cli\n"),
+            ("tcp:[::1]:7", "TOOL_CLI_TOKEN=fbt_x FOOTBRIDGE_TO=tcp:[::1]:7 footbridge-relay -- CMD\n"),
             ("vsock:host:7179", "TOOL_CLI_TOKEN=fbt_x FOOTBRIDGE_TO=vsock:host:7179 footbridge-relay -- CMD\n"),
         ] {
             let text = people(&created(endpoint), &Shown::Here("fbt_x"));
@@ -278,6 +294,13 @@ mod tests {
         reserve(Existing::Replaced).unwrap().unwrap().write("fbt_z").unwrap();
         assert_eq!((fs::read_to_string(&path).unwrap().as_str(), left()), ("fbt_z", 1));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::write(&path, "my notes\n").unwrap();
+        assert!(format!("{:#}", reserve(Existing::Replaced).unwrap_err()).contains("holds no token"));
+        for own in ["", "TOOL_CLI_TOKEN=fbt_x\n", "fbt_x\n"] {
+            fs::write(&path, own).unwrap();
+            drop(reserve(Existing::Replaced).unwrap());
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "fbt_x\n");
         fs::rename(&path, folder.path().join("kept")).unwrap();
         std::os::unix::fs::symlink(folder.path().join("kept"), &path).unwrap();
         assert!(format!("{:#}", reserve(Existing::Replaced).unwrap_err()).contains("choose a new name"), "no link");

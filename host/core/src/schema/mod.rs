@@ -71,7 +71,7 @@ pub enum BadSchema {
     #[error("more than {0} of its subschemas apply one through the other")]
     TooLong(usize),
     /// A pattern that cannot run in linear time, or is no pattern, or too large.
-    #[error("its pattern {0:?} is too large, or no regular expression without look-around and back-references")]
+    #[error("its pattern {0:?} is too large, or no regular expression, or one of names that looks ahead or back")]
     Pattern(String),
     /// Too many patterns.
     #[error("it has more than {0} patterns")]
@@ -121,6 +121,7 @@ impl InputSchema {
     /// # Errors
     /// [`BadSchema`].
     pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
+        let schema = &*patterns::without_looks(schema);
         let draft = dialect(schema)?;
         let cost = Cost::of(schema)?;
         let validator = match on_deep_stack(|| {

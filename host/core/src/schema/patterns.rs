@@ -4,9 +4,10 @@
 //! as any other, and what is compiled is kept. So all of a schema's patterns are counted, each and all together have a
 //! most, and the size is what `cost` counts a text by.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
-use regex_automata::nfa::thompson;
+use regex_automata::{nfa::thompson, util::syntax};
+use serde_json::Value;
 
 use super::BadSchema;
 
@@ -50,6 +51,54 @@ impl<'a> Patterns<'a> {
     pub(super) fn total(&self) -> (usize, usize) {
         (self.seen.len(), self.together)
     }
+}
+
+/// Members of a schema whose values are values, not schemas.
+const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
+
+/// The schema without the patterns that texts have to match and that look ahead or back: none of them takes linear time,
+/// and whoever wrote one checks it itself. A pattern of names stays, since it says which schema a member has.
+pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
+    if !has_looks(schema) {
+        return Cow::Borrowed(schema);
+    }
+    let mut other = schema.clone();
+    leave_out_looks(&mut other);
+    Cow::Owned(other)
+}
+
+fn has_looks(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| is_look(name, value) || (!VALUES.contains(&name.as_str()) && has_looks(value))),
+        Value::Array(items) => items.iter().any(has_looks),
+        _ => false,
+    }
+}
+
+fn leave_out_looks(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.retain(|name, value| !is_look(name, value));
+            let below = members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str()));
+            below.for_each(|(_, value)| leave_out_looks(value));
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_looks),
+        _ => {}
+    }
+}
+
+/// Whether this member is a pattern that is one of ECMAScript and of no linear time.
+fn is_look(name: &str, value: &Value) -> bool {
+    let Some(pattern) = value.as_str().filter(|text| name == "pattern" && text.len() <= MAX_TEXT) else { return false };
+    // Each begins so; what has none of both takes linear time if it is a pattern.
+    let may_look = pattern.contains("(?") || pattern.contains('\\');
+    may_look && jsonschema_regex::is_valid_ecma_regex(pattern) && !is_linear(pattern)
+}
+
+fn is_linear(pattern: &str) -> bool {
+    jsonschema_regex::to_rust_regex(pattern).is_ok_and(|translated| syntax::parse(&translated).is_ok())
 }
 
 /// None for what is no pattern of linear time, and for one that is too large.

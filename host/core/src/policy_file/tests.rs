@@ -148,7 +148,7 @@ fn what_can_never_match_is_a_mistake() {
         (&["decision='allow'; arguments=[{at='/x',regex='a('}]"], 2, "regex: \"a(\" is no regex: unclosed group"),
         (&["decision='allow'; arguments=[{at='/x',path='/a//b'}]"], 2, "never matches"),
         (&["decision='deny'; arguments=[{at='/x',path='secret/'}]"], 2, "never matches"),
-        (&["decision='allow'; arguments=[{at='/x',path='~/work/**'}]"], 2, "never matches"),
+        (&["decision='allow'; arguments=[{at='/x',path='~/notes/**'}]"], 2, "never matches"),
         (&["decision='deny'; arguments=[{at='/x',path='/srv/{secret,keys/}'}]"], 2, "never matches"),
         (&["decision='deny'; arguments=[{at='/x',path='{/etc,/root}/**'}]"], 2, "write a list"),
         (&["decision='deny'; arguments=[{at='/x',path='?etc/**'}]"], 2, "write a list"),

@@ -305,6 +305,9 @@ fn a_start_that_hangs_ends_by_the_second_signal_with_all_that_came_of_it() {
     running.stdout.shows("ready\n");
     running.signal(Signal::SIGINT);
     running.signal(Signal::SIGTERM);
-    running.ends().fails(128 + Signal::SIGTERM as i32, &["interrupted twice before the command had started"]);
+    let ran = running.ends();
+    assert!(ran.stderr.contains("interrupted twice before the command had started"), "{ran:?}");
+    // Of two that come at once either may be the second.
+    assert!([Signal::SIGINT, Signal::SIGTERM].map(|signal| 128 + signal as i32).contains(&ran.status), "{ran:?}");
     host.leaves_nothing_behind();
 }

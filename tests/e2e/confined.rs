@@ -455,11 +455,12 @@ fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
         let cgroups = "$(find /sys/fs/cgroup -maxdepth 2 -name cgroup.procs 2>/dev/null)";
         owned(&home(&host).join("mine"), Some("mine"));
         symlink("mine", home(&host).join("link")).unwrap();
+        let own = format!("/tmp/footbridge-test-{}", std::process::id());
         let script = format!(
             "for f in /usr/x /etc/x /x /run/x /var/lib/x /sys/x /sys/kernel/mm/ksm/run /sys/power/state \
              /proc/sys/kernel/core_pattern /proc/sysrq-trigger {cgroups}; do (echo 1 >$f) 2>/dev/null && echo wrote $f; done; \
              for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mkdir $d/x 2>/dev/null && echo made $d/x; done; \
-             for f in /tmp/x /var/tmp/x /dev/shm/x here ~/new ~/mine ~/.bashrc; do echo 1 >$f && echo ok; done; \
+             for f in {own} /var/tmp/x /dev/shm/x here ~/new ~/mine ~/.bashrc; do echo 1 >$f && echo ok; done; \
              rm ~/link; ln -s /etc ~/link; mv ~ ~/../x 2>/dev/null && echo moved; cat ~/mine ~/new; ls -A ~ | wc -l"
         );
         let ran = host.runs_script(&script);
@@ -471,7 +472,7 @@ fn nothing_of_the_host_can_be_written_but_the_folder_of_work() {
         let mut names: Vec<_> = names.filter(|name| name != OsStr::new(".config")).collect();
         names.sort();
         assert_eq!(names, ["link", "mine"]);
-        assert!(host.work().join("here").exists() && !Path::new("/tmp/x").exists());
+        assert!(host.work().join("here").exists() && !Path::new(&own).exists());
         assert!(host.run_folders().is_empty(), "the run removed its folder");
     }
 }

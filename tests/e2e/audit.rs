@@ -376,6 +376,9 @@ fn what_cannot_be_read_or_signed_says_what_to_do() {
     let key = host.state().join("audit/key");
     fs::remove_file(&key).unwrap();
     host.runs_script("echo never").fails(125, &["key", "is gone", "put it back"]);
+    let call = host.one_shot(&["call", "demo", "now"]);
+    assert_eq!((call.status, call.stderr.matches("is gone").count()), (125, 1), "{call:?}");
+    assert!(!call.stderr.contains("make room"), "{call:?}");
     let without = audit(&host, &["verify"]).well();
     assert!(without.contains("not known here"), "{without}");
 }

@@ -1,7 +1,8 @@
 //! Clients that have initialized: by an id that they show with each request. So many are kept of a session; the one that
 //! was used longest ago makes room, and has to initialize again.
 //!
-//! A client is nothing but the revision and the level of logging that it chose. What it may do is its session's matter.
+//! A client is nothing but the revision and the level of logging that it chose, and one stream of changes. What it may do is
+//! its session's matter.
 
 use std::{
     collections::HashMap,
@@ -11,6 +12,7 @@ use std::{
 use footbridge_core::random::random_text;
 use footbridge_proto::rpc::{ErrorCode, ErrorObject};
 use http::StatusCode;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{request::Params, revision::Revision};
 use crate::json_rpc::envelope_error;
@@ -46,9 +48,17 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct ClientsOfSession {
     session: Weak<Session>,
-    /// When each was used last, by a count of uses.
-    clients: HashMap<Arc<str>, (McpClient, u64)>,
+    clients: HashMap<Arc<str>, KnownClient>,
     uses: u64,
+}
+
+#[derive(Debug)]
+struct KnownClient {
+    client: McpClient,
+    /// When it was used last, by a count of uses.
+    used: u64,
+    /// Ends the stream of changes that it reads, with the client.
+    stream: Option<DropGuard>,
 }
 
 impl Clients {
@@ -65,11 +75,11 @@ impl Clients {
             uses: 0,
         });
         if of.clients.len() >= KEPT {
-            let oldest = of.clients.iter().min_by_key(|(_, (_, used))| *used).map(|(id, _)| Arc::clone(id));
+            let oldest = of.clients.iter().min_by_key(|(_, known)| known.used).map(|(id, _)| Arc::clone(id));
             oldest.and_then(|id| of.clients.remove(&id));
         }
         of.uses += 1;
-        of.clients.insert(id, (client.clone(), of.uses));
+        of.clients.insert(id, KnownClient { client: client.clone(), used: of.uses, stream: None });
         Some(client)
     }
 
@@ -78,15 +88,25 @@ impl Clients {
         let mut sessions = self.sessions();
         let of = sessions.get_mut(&session.serial())?;
         of.uses += 1;
-        let (client, used) = of.clients.get_mut(id)?;
-        *used = of.uses;
-        Some(client.clone())
+        let known = of.clients.get_mut(id)?;
+        known.used = of.uses;
+        Some(known.client.clone())
+    }
+
+    /// Until when a client reads the stream of changes that it asks for now: until it is gone, or asks for another. None
+    /// where it is gone already.
+    pub(super) fn streams(&self, session: &Session, id: &str) -> Option<CancellationToken> {
+        let mut sessions = self.sessions();
+        let known = sessions.get_mut(&session.serial())?.clients.get_mut(id)?;
+        let until = CancellationToken::new();
+        known.stream = Some(until.clone().drop_guard());
+        Some(until)
     }
 
     /// What a client wants to hear of logs from now on.
     pub(super) fn set_level(&self, session: &Session, id: &str, level: LogLevel) {
-        if let Some((client, _)) = self.sessions().get_mut(&session.serial()).and_then(|of| of.clients.get_mut(id)) {
-            client.level = Some(level);
+        if let Some(known) = self.sessions().get_mut(&session.serial()).and_then(|of| of.clients.get_mut(id)) {
+            known.client.level = Some(level);
         }
     }
 

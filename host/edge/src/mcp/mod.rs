@@ -33,8 +33,10 @@ use footbridge_proto::{
     rpc::{ErrorCode, ErrorObject, IncomingMessage, raw},
     wire::TELLS_APPROVALS,
 };
+use futures::StreamExt as _;
 use http::{Method, Response, StatusCode, request::Parts};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     dialect::{Action, Asked, CallAction, CallKey, Dialect, Keep, ReadRequest},
@@ -183,8 +185,15 @@ impl Mcp {
     /// A stream of what changes, for a client that initialized.
     fn get(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
         let answer = RpcAnswer { id: None };
-        match self.client(asked) {
-            Ok(client) => listening(endpoint, Wanted::all(), McpEncoder::new(answer, &client, Shape::Plain)),
+        let found = self.client(asked).and_then(|client| {
+            // A client that asks again has lost the one before: no message comes twice.
+            let until = self.clients.streams(asked.session, &client.id).ok_or(StatusCode::NOT_FOUND)?;
+            Ok((client, until))
+        });
+        match found {
+            Ok((client, until)) => {
+                listening(endpoint, Wanted::all(), until, McpEncoder::new(answer, &client, Shape::Plain))
+            }
             Err(status) => ReadRequest::Answered(answer.error(status, &clients::unknown(status))),
         }
     }
@@ -241,7 +250,7 @@ impl Told {
             }
             Message::Listen(wanted) => {
                 let wanted = Wanted { subscription: answer.id.clone(), ..wanted };
-                listening(endpoint, wanted, McpEncoder::new(answer, &client, Shape::Plain))
+                listening(endpoint, wanted, CancellationToken::new(), McpEncoder::new(answer, &client, Shape::Plain))
             }
             Message::Call(McpCall::Tool { name, arguments }) if endpoint.search => {
                 match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
@@ -313,8 +322,10 @@ impl Dialect for Mcp {
     }
 }
 
-fn listening(endpoint: Endpoint, wanted: Wanted, encoder: McpEncoder) -> ReadRequest {
-    let listen = Box::new(move |stages, principal| changes::told(stages, principal, endpoint, wanted));
+fn listening(endpoint: Endpoint, wanted: Wanted, until: CancellationToken, encoder: McpEncoder) -> ReadRequest {
+    let listen = Box::new(move |stages, principal| {
+        changes::told(stages, principal, endpoint, wanted).take_until(until.cancelled_owned()).boxed()
+    });
     ReadRequest::Asked { action: Action::Listen(listen), encoder: Box::new(encoder) }
 }
 

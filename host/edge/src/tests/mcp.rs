@@ -288,6 +288,35 @@ async fn a_stream_of_changes_ends_with_the_harness() {
 }
 
 #[tokio::test]
+async fn a_client_reads_one_stream_of_changes_which_ends_with_it() {
+    let world = World::start();
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    let other = Speaker::initialized(&world, "/mcp").await;
+    let begins = async |speaker: &Speaker<'_>| {
+        let mut stream = world.send("GET /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert!(timeout(LONG, stream.read_buf(&mut head)).await.unwrap().unwrap() > 0);
+        }
+        assert!(head.starts_with(b"HTTP/1.1 200 "));
+        stream
+    };
+    let ends = async |mut stream: TcpStream| {
+        timeout(LONG, stream.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+    };
+    let (first, others) = (begins(&speaker).await, begins(&other).await);
+    let second = begins(&speaker).await;
+    ends(first).await;
+    let told = world.answer("DELETE /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+    assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+    ends(second).await;
+    let told = world.answer("DELETE /mcp", &format!("{BOTH}{}", other.headers), "").await;
+    assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+    ends(others).await;
+    world.end().await;
+}
+
+#[tokio::test]
 async fn three_tools_find_describe_and_call_all_others() {
     let world = World::start();
     for (path, name) in [("/mcp?mode=search", "maths__double"), ("/mcp/maths?mode=search", "double")] {

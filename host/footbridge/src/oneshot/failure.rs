@@ -166,14 +166,11 @@ impl OneShotFailure {
                 }
             }
             Self::Harness(error) => {
-                for cause in error
-                    .chain()
-                    .skip(1)
-                    .map(ToString::to_string)
-                    .filter(|cause| !text.contains(cause))
-                    .collect::<Vec<_>>()
-                {
-                    text.push_str(&format!("  because: {}\n", EscapedLines(&cause)));
+                for cause in error.chain().skip(1).map(ToString::to_string) {
+                    let cause = EscapedLines(&cause).to_string();
+                    if !text.contains(&cause) {
+                        text.push_str(&format!("  because: {cause}\n"));
+                    }
                 }
             }
             _ => {}

@@ -190,7 +190,12 @@ fn not_recorded(state: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error 
             lock.display()
         ));
     }
-    error.context(cannot_record(state))
+    // What is no failure to write says itself what to do.
+    let is_of_the_system = |cause: &std::io::Error| cause.raw_os_error().is_some();
+    if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_of_the_system) {
+        return error.context(cannot_record(state));
+    }
+    error
 }
 
 /// Says that nobody can be asked and what to do about it.

@@ -591,3 +591,18 @@ async fn a_session_that_ends_with_its_stream_is_opened_again_before_a_call_finds
     assert!(raw(echo(&servers).await).contains("\"n\":1"));
     end(server, servers).await;
 }
+
+#[tokio::test]
+async fn a_server_without_a_handshake_is_told_with_a_call_what_its_caller_hears_of_logs() {
+    let (server, servers) = stateless(Trap::Unsubscribed, |_| {}).await;
+    let (events, _told) = tokio::sync::mpsc::channel(8);
+    for (events, logs) in
+        [(Events::new(Some(events), &Redactor::default()), r#""logs":"info""#), (Events::default(), r#""logs":null"#)]
+    {
+        let call = outgoing(&servers, "echo", json!({})).await;
+        let outcome = servers.send(call, &CancellationToken::new(), events).await;
+        let result = raw(outcome);
+        assert!(result.contains(logs), "{result}");
+    }
+    end(server, servers).await;
+}

@@ -389,7 +389,11 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     };
     match state.trap {
-        _ if state.trap.is_stateless() => json_body(good.to_string()),
+        _ if state.trap.is_stateless() => {
+            let mut good = good;
+            good["result"]["logs"] = params["_meta"]["io.modelcontextprotocol/logLevel"].clone();
+            json_body(good.to_string())
+        }
         Trap::Json | Trap::Streams | Trap::Older | Trap::Nowhere => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
         Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {

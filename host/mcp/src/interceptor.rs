@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{
-    elicitation::Questions,
+    elicitation::{self, Questions},
     hearing::Hearing,
     id_search::IdSearch,
     ignored::IgnoredMessages,
@@ -408,6 +408,10 @@ fn answer_without(why: Dropped) -> Answer {
 fn error_of(error: &RawValue, redactor: &Redactor) -> Answer {
     match serde_json::from_str::<IncomingError>(error.get()) {
         Ok(IncomingError { code, message }) => {
+            let message = match code {
+                elicitation::ADDRESSES_WANTED => elicitation::with_addresses(message, error),
+                _ => message,
+            };
             Answer::Error { code, message: cut_message(redactor.scrub(&message).into_owned()) }
         }
         Err(_) => Answer::Unusable,

@@ -78,10 +78,7 @@ impl Stages {
             Ok(admitted) => admitted.with_elicitor(elicitor),
             Err(refusal) => return Reply::refused(refusal),
         };
-        let executed = match watcher.events() {
-            Some(events) => self.upstream.execute_watched(admitted, cancel, events).await,
-            None => self.upstream.execute(admitted, cancel).await,
-        };
+        let executed = self.upstream.execute(admitted, cancel, watcher).await;
         self.audit.close_call(executed).await
     }
 

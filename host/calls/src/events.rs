@@ -119,21 +119,35 @@ struct Watched {
     watcher: mpsc::Sender<Box<CallEvent>>,
     redactor: Redactor,
     furthest: Mutex<f64>,
+    logs: Option<LogLevel>,
 }
 
 impl Events {
     /// To whoever watches, if anybody does. What this looks for is taken out of the texts.
     #[must_use]
     pub fn new(watcher: Option<mpsc::Sender<Box<CallEvent>>>, redactor: &Redactor) -> Self {
-        let furthest = Mutex::new(f64::NEG_INFINITY);
-        let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest }));
+        let (furthest, logs) = (Mutex::new(f64::NEG_INFINITY), Some(LogLevel::Info));
+        let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest, logs }));
         Self { watched }
+    }
+
+    /// The same, to whoever wants to hear this of logs at least, or nothing of them.
+    #[must_use]
+    pub(crate) fn with_logs(self, logs: Option<LogLevel>) -> Self {
+        let watched = self.watched.and_then(Arc::into_inner).map(|watched| Arc::new(Watched { logs, ..watched }));
+        Self { watched }
+    }
+
+    /// The least that whoever watches wants to hear of logs, for a provider that has to be told.
+    #[must_use]
+    pub fn logs(&self) -> Option<LogLevel> {
+        self.watched.as_ref()?.logs
     }
 
     /// Tells how far the call is; what goes back is not told. A watcher that does not keep up misses some: progress is
     /// worth nothing later.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(Watched { watcher, redactor, furthest }) = self.watched.as_deref() else { return };
+        let Some(Watched { watcher, redactor, furthest, .. }) = self.watched.as_deref() else { return };
         let mut furthest = furthest.lock().unwrap_or_else(PoisonError::into_inner);
         if !progress.is_finite() || progress <= *furthest {
             return;

@@ -16,20 +16,17 @@ use footbridge_core::{budget::Budget, limits::CallLimits, names::ServerName, red
 use futures::FutureExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::{
-    sync::{Semaphore, mpsc},
-    time::timeout,
-};
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     admit::{Admitted, Receipt},
     catalogues::Catalogues,
-    events::{CallEvent, Events},
     low_threads::LowThreads,
     pause::Pause,
     pins::Pins,
     provider::{CallContext, NoAnswer, NotSent, Outcome, Outgoing, RawResult, ToolProvider, Unanswered},
+    watcher::Watcher,
 };
 
 /// What a provider gets beyond each time limit, to end by itself and say what became of the call.
@@ -99,19 +96,10 @@ impl Upstream {
         &self.catalogues
     }
 
-    /// Carries a call out, once. Cancelling `cancel` tells the provider.
-    pub async fn execute(&self, admitted: Admitted, cancel: &CancellationToken) -> Executed {
-        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, None)).await
-    }
-
-    /// As [`Self::execute`]; what happens before the answer goes to `events`, as far as it keeps up.
-    pub async fn execute_watched(
-        &self,
-        admitted: Admitted,
-        cancel: &CancellationToken,
-        events: mpsc::Sender<Box<CallEvent>>,
-    ) -> Executed {
-        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, Some(events))).await
+    /// Carries a call out, once. Cancelling `cancel` tells the provider. What happens before the answer goes to its watcher,
+    /// as far as that keeps up.
+    pub async fn execute(&self, admitted: Admitted, cancel: &CancellationToken, watcher: &Watcher) -> Executed {
+        Executed::by(admitted, |outgoing| self.send(outgoing, cancel, watcher)).await
     }
 
     /// Ends the provider, and then every call that it has left running.
@@ -121,12 +109,7 @@ impl Upstream {
     }
 
     /// Sends what was admitted. Private: an [`Outgoing`] comes out of an admission and nowhere else.
-    async fn send(
-        &self,
-        outgoing: Outgoing,
-        cancel: &CancellationToken,
-        watcher: Option<mpsc::Sender<Box<CallEvent>>>,
-    ) -> Outcome {
+    async fn send(&self, outgoing: Outgoing, cancel: &CancellationToken, watcher: &Watcher) -> Outcome {
         let offered = tokio::select! {
             biased;
             () = cancel.cancelled() => return Outcome::NotSent(NotSent::Cancelled),
@@ -147,7 +130,7 @@ impl Upstream {
         let pause = outgoing.elicitor().map(|elicitor| elicitor.pause().clone()).unwrap_or_default();
         // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
         let redactor = self.guard.redactor.sparing(outgoing.texts());
-        let events = Events::new(watcher, &redactor);
+        let events = watcher.events(&redactor);
         let context = CallContext { cancel: cancel.clone(), events };
         let called = AssertUnwindSafe(async { self.provider.call(outgoing, context).await }).catch_unwind();
         let ended = tokio::select! {

@@ -2,9 +2,10 @@
 //!
 //! Events go over a bounded channel and are never waited for: one that does not fit is lost, the answer never is.
 
+use footbridge_core::redact::Redactor;
 use tokio::sync::mpsc;
 
-use crate::events::{ApprovalEvent, CallEvent, short};
+use crate::events::{ApprovalEvent, CallEvent, Events, LogLevel, short};
 
 /// Events that wait for a slow reader. Each has at most a few KiB.
 const WAITING: usize = 8;
@@ -15,13 +16,14 @@ pub struct Watcher {
     events: Option<mpsc::Sender<Box<CallEvent>>>,
     waits_for_person: bool,
     hears_of_waiting: bool,
+    logs: Option<LogLevel>,
 }
 
 impl Watcher {
     /// One that hears nothing before the answer.
     #[must_use]
     pub fn silent() -> Self {
-        Self { events: None, waits_for_person: true, hears_of_waiting: false }
+        Self { events: None, waits_for_person: true, hears_of_waiting: false, logs: None }
     }
 
     /// One that hears events, and where they come out: in boxes, since a channel has room for 32 from its start, and most
@@ -29,7 +31,8 @@ impl Watcher {
     #[must_use]
     pub fn listening() -> (Self, mpsc::Receiver<Box<CallEvent>>) {
         let (sender, receiver) = mpsc::channel(WAITING);
-        (Self { events: Some(sender), waits_for_person: true, hears_of_waiting: true }, receiver)
+        let logs = Some(LogLevel::Info);
+        (Self { events: Some(sender), waits_for_person: true, hears_of_waiting: true, logs }, receiver)
     }
 
     /// The same, and whether it waits for a person to answer.
@@ -42,6 +45,12 @@ impl Watcher {
     #[must_use]
     pub fn hearing_of_waiting(self, hears_of_waiting: bool) -> Self {
         Self { hears_of_waiting, ..self }
+    }
+
+    /// The same, and the least of logs that it is told, if anything is.
+    #[must_use]
+    pub fn hearing_logs(self, logs: Option<LogLevel>) -> Self {
+        Self { logs, ..self }
     }
 
     /// Whether it hears that the call waits for a person, so that it can wait for long.
@@ -66,8 +75,8 @@ impl Watcher {
         }
     }
 
-    /// Where what a provider tells goes.
-    pub(crate) fn events(&self) -> Option<mpsc::Sender<Box<CallEvent>>> {
-        self.events.clone()
+    /// Where what a provider tells goes, less the values of secrets.
+    pub(crate) fn events(&self, redactor: &Redactor) -> Events {
+        Events::new(self.events.clone(), redactor).with_logs(self.logs)
     }
 }

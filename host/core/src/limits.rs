@@ -191,6 +191,9 @@ pub struct ServerLimits {
     /// A listing's page.
     #[serde(deserialize_with = "duration")]
     pub list_time: Duration,
+    /// How old a listing gets before a use has it made again, where the server cannot say that it changed.
+    #[serde(deserialize_with = "duration")]
+    pub list_age: Duration,
     /// Connecting to an HTTP server.
     #[serde(deserialize_with = "duration")]
     pub connect_time: Duration,
@@ -237,6 +240,7 @@ impl Default for ServerLimits {
         Self {
             start_time: Duration::from_secs(60),
             list_time: Duration::from_secs(30),
+            list_age: Duration::from_secs(60),
             connect_time: Duration::from_secs(10),
             line_bytes: 16 * MIB,
             stderr_bytes: MIB,

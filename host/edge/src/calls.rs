@@ -20,8 +20,14 @@ use crate::{
     http::accept::Accepts,
 };
 use footbridge_calls::{
-    auth::Principal, call::Stages, cause::Cause, events::CallEvent, provider::RawResult, request::CallRequest,
-    session::Session, watcher::Watcher,
+    auth::Principal,
+    call::Stages,
+    cause::Cause,
+    events::{CallEvent, LogLevel},
+    provider::RawResult,
+    request::CallRequest,
+    session::Session,
+    watcher::Watcher,
 };
 
 /// A call that runs. Dropping the last part of it cancels the call.
@@ -56,7 +62,7 @@ impl RunningCall {
     ) -> Self {
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
-        let (watcher, events) = watcher(client.accepts, client.hears_waiting);
+        let (watcher, events) = watcher(&client);
         let known = client.key.and_then(|(calls, key)| calls.add(key, &cancel));
         let call = async move {
             let _known = known;
@@ -71,6 +77,8 @@ pub(crate) struct WaitingClient {
     pub(crate) accepts: Accepts,
     /// Whether it hears that the call waits for a person.
     pub(crate) hears_waiting: bool,
+    /// The least that it wants to hear of logs, if anything.
+    pub(crate) logs: Option<LogLevel>,
     /// What another request of it may end the call by, and where that is looked up.
     pub(crate) key: Option<(RunningCalls, CallKey)>,
 }
@@ -115,10 +123,11 @@ impl Drop for KnownCall {
     }
 }
 
-fn watcher(accepts: Accepts, hears_waiting: bool) -> (Watcher, Option<mpsc::Receiver<Box<CallEvent>>>) {
+fn watcher(client: &WaitingClient) -> (Watcher, Option<mpsc::Receiver<Box<CallEvent>>>) {
+    let accepts = client.accepts;
     let (watcher, events) = if accepts.events {
         let (watcher, events) = Watcher::listening();
-        (watcher.hearing_of_waiting(hears_waiting), Some(events))
+        (watcher.hearing_of_waiting(client.hears_waiting).hearing_logs(client.logs), Some(events))
     } else {
         (Watcher::silent(), None)
     };

@@ -18,7 +18,7 @@ use footbridge_calls::{
     auth::Principal,
     call::{Checked, Stages},
     cause::Failure,
-    events::CallEvent,
+    events::{CallEvent, LogLevel},
     meta::CallMeta,
     provider::RawResult,
     request::CallRequest,
@@ -96,6 +96,8 @@ pub(crate) struct CallAction {
     pub(crate) key: Option<CallKey>,
     /// Whether its client hears that it waits for a person, where it takes events at all.
     pub(crate) hears_waiting: bool,
+    /// The least that it wants to hear of logs, if anything.
+    pub(crate) logs: Option<LogLevel>,
     /// Where it is kept for its client to ask for later, and that is the answer.
     pub(crate) kept: Option<Keep>,
 }
@@ -121,7 +123,14 @@ pub(crate) enum CallOf {
 impl CallAction {
     /// A call that ends with its client alone.
     pub(crate) fn of(call: CallRequest) -> Self {
-        Self { call: CallOf::Known(call), meta: None, key: None, hears_waiting: true, kept: None }
+        Self {
+            call: CallOf::Known(call),
+            meta: None,
+            key: None,
+            hears_waiting: true,
+            logs: Some(LogLevel::Info),
+            kept: None,
+        }
     }
 }
 

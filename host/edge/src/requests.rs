@@ -43,6 +43,7 @@ use footbridge_calls::cause::Cause;
 use footbridge_calls::{
     auth::{Principal, authenticate},
     call::Stages,
+    events::LogLevel,
     provider::RawResult,
     request::CallRequest,
     resolve::QUICK,
@@ -258,7 +259,7 @@ impl Requests {
     async fn carry_out(&self, principal: Principal, action: Action, held: Held, client: Client) -> Response<Pieces> {
         let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
-            Action::Call(CallAction { call, meta, key, hears_waiting, kept }) => {
+            Action::Call(CallAction { call, meta, key, hears_waiting, logs, kept }) => {
                 let call = match call {
                     CallOf::Known(call) => call,
                     CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
@@ -269,10 +270,10 @@ impl Requests {
                 };
                 let call = CallRequest { held: Some(held), meta: meta.or(call.meta), ..call };
                 if let Some(keep) = kept {
-                    return live::whole(&*client.encoder, self.keep(principal, call, keep));
+                    return live::whole(&*client.encoder, self.keep(principal, call, keep, logs));
                 }
                 let key = key.map(|key| (self.shared.running.clone(), key));
-                let waits = WaitingClient { accepts: client.accepts, hears_waiting, key };
+                let waits = WaitingClient { accepts: client.accepts, hears_waiting, logs, key };
                 let running = RunningCall::start(&self.shared.tasks, stages, principal, call, waits);
                 return live::answer(running, client).await;
             }
@@ -294,12 +295,12 @@ impl Requests {
     }
 
     /// Starts a call that is kept, and says so.
-    fn keep(&self, principal: Principal, call: CallRequest, keep: Keep) -> Answer {
+    fn keep(&self, principal: Principal, call: CallRequest, keep: Keep, logs: Option<LogLevel>) -> Answer {
         let Keep { calls, client, time, told } = keep;
         let kept = calls.place(&self.session, client, time)?;
         // Whoever waits for it waits for long, and hears of all that happens.
         let accepts = Accepts { events: true, json: true, waits: true };
-        let waits = WaitingClient { accepts, hears_waiting: true, key: None };
+        let waits = WaitingClient { accepts, hears_waiting: true, logs, key: None };
         let (tasks, stages) = (&self.shared.tasks, Arc::clone(&self.shared.stages));
         let running = RunningCall::start(tasks, stages, principal, call, waits);
         let ends = [self.session.over().child_token(), self.shutdown.clone()];

@@ -5,8 +5,8 @@
 
 use footbridge_proto::rpc::ErrorCode;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetPromptRequest, GetPromptRequestParams,
-    ReadResourceRequest, ReadResourceRequestParams,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CompleteRequest, GetMeta as _, GetPromptRequest,
+    GetPromptRequestParams, ReadResourceRequest, ReadResourceRequestParams,
 };
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -22,6 +22,9 @@ use super::{
 };
 use footbridge_core::limits::CallLimits;
 use footbridge_core::names::ServerName;
+
+/// What a server without a handshake is to log of a request, of which it logs nothing otherwise.
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Sends a call of a guest and turns what became of it into an outcome.
 pub(super) async fn carry_out(
@@ -45,10 +48,13 @@ pub(super) async fn carry_out(
     let may_ask = live.is_stateless() && live.interceptor.takes_questions();
     let (mut input, mut left) = (Input::default(), times.total);
     for round in 0..MAX_ROUNDS {
-        let Ok((wire, arguments)) = to_wire(&mut request, live.is_stateless(), input) else {
+        let Ok((mut wire, arguments)) = to_wire(&mut request, live.is_stateless(), input) else {
             let why = format!("The call for server \"{}\" could not be written; nothing was sent", live.name);
             return Outcome::NotSent(NotSent::Unavailable(why));
         };
+        if let Some(level) = events.logs().filter(|_| live.is_stateless()) {
+            wire.get_meta_mut().insert(LOG_LEVEL.to_owned(), level.as_str().into());
+        }
         let beside = Beside { arguments, meta: meta.clone(), task: is_task.then_some(times.total) };
         let pending = PendingRequest::of_call(events.clone(), beside, elicitor.clone(), Some(redactor.clone()));
         let since = Instant::now();

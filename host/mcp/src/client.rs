@@ -1,6 +1,6 @@
 //! What we are to an MCP server: a client that can at most have a person asked.
 //!
-//! Pings are answered. Elicitation in forms is declared where somebody can be asked, and goes to whoever is asked about
+//! Pings are answered. Elicitation, in forms and by addresses, is declared where somebody can be asked, and goes to whoever is asked about
 //! calls. Everything else that a server may ask for is declined: sampling would spend the operator's money, and an
 //! answered roots list would replace the folders a file server was configured with. It is not declared either, so that
 //! servers do not offer tools that need it.
@@ -57,7 +57,7 @@ impl ClientHandler for ServerMessageHandler {
 /// What we say that we are, to a server that may ask people or not.
 pub(super) fn us(takes_questions: bool) -> ClientConfig {
     let us = Implementation::new("footbridge", env!("CARGO_PKG_VERSION"));
-    let declared = if takes_questions { json!({"elicitation": {"form": {}}}) } else { json!({}) };
+    let declared = if takes_questions { json!({"elicitation": {"form": {}, "url": {}}}) } else { json!({}) };
     let capabilities: ClientCapabilities = serde_json::from_value(declared).unwrap_or_default();
     ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }

@@ -19,7 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     ProtocolChoice, ServersContext, TransportSpec,
-    client::{ServerMessageHandler, lifecycle},
+    client::{ServerMessageHandler, found, lifecycle},
     http::{HttpClient, Means, STREAM_PAUSE},
     http_sse::HttpSse,
     interceptor::Interceptor,
@@ -175,6 +175,7 @@ impl Opening<'_> {
                 .login()
                 .map_or(StartError::NoStream(error), |(status, login)| StartError::Login(status, login))
         })?;
+        self.interceptor.hearing().always();
         // No other revision had this transport.
         let served = ServerMessageHandler::new(&self.interceptor)
             .serve_with_lifecycle(transport, lifecycle(ProtocolChoice::Initialize))
@@ -215,6 +216,9 @@ impl Opening<'_> {
         let peer = service.peer().clone();
         peer.set_response_cache_config(no_cache).await;
         let revision = peer.peer_info().map_or_else(String::new, |info| info.protocol_version.to_string());
+        if program.is_some() && found(&revision) == ProtocolChoice::Initialize {
+            interceptor.hearing().always();
+        }
         let (name, origin) = (shared.name.clone(), Arc::clone(&shared.origin));
         let (process, lines) = program.unzip();
         let (disabled_tools, gone) = (Arc::clone(&shared.disabled_tools), CancellationToken::new());

@@ -22,7 +22,7 @@ use footbridge_outbound::{
     BadAddress, HttpSpec,
     web::{SendError, Web},
 };
-use futures::stream::BoxStream;
+use futures::{StreamExt as _, stream::BoxStream};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use rmcp::{
@@ -368,6 +368,7 @@ impl StreamableHttpClient for HttpClient {
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         self.pace().await;
         let is_resumed = last_event_id.is_some();
+        let sent = Sent { session: session_id.as_deref(), version: custom_headers.get(VERSION).cloned() };
         let mut request = self.request(Method::GET, session_id.as_deref(), custom_headers);
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(value) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
@@ -380,9 +381,17 @@ impl StreamableHttpClient for HttpClient {
         if !is_resumed && (has_none || status.is_success()) {
             self.has_no_stream.store(has_none, Ordering::Relaxed);
         }
+        // It had one, and now does not know it: most likely it does not know the session either.
+        if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && self.interceptor.hearing().was_open() {
+            self.check_session(&sent, true);
+        }
         match media_type(&response) {
+            Media::Events if status.is_success() && !is_resumed => {
+                let heard = self.interceptor.hearing().begins();
+                Ok(self.events(response).inspect(move |_| _ = &heard).boxed())
+            }
+            // Whose it is cannot be told: of the session, or of one answer.
             Media::Events if status.is_success() => Ok(self.events(response)),
-            // A server without such a stream, and one that lost the session: a later request shows which.
             _ if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             _ => Err(HttpError::Status(status.as_u16()).into()),
         }

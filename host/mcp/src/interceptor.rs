@@ -14,7 +14,7 @@ mod unasked;
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use footbridge_proto::rpc::{IncomingError, IncomingMessage};
@@ -25,7 +25,8 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
 use super::{
-    elicitation::Questions,
+    elicitation::{self, Questions},
+    hearing::Hearing,
     id_search::IdSearch,
     ignored::IgnoredMessages,
     message::{self, placeholder, unusable},
@@ -52,12 +53,13 @@ const MAX_ASKED: usize = 32;
 pub(super) struct Interceptor {
     waiting: Mutex<Waiting>,
     redactor: Redactor,
-    ignored: std::sync::Arc<IgnoredMessages>,
+    ignored: Arc<IgnoredMessages>,
     /// Whether the server was told that it may ask people.
     takes_questions: bool,
     /// Whether requests of ours go by the library, which then waits for their answers too.
     by_library: bool,
     changed: Notify,
+    hearing: Arc<Hearing>,
     /// What is awaited beyond the limit of messages.
     beyond: Beyond,
     /// What the server says that it can do of tasks.
@@ -104,12 +106,21 @@ impl Interceptor {
     /// `takes_questions`. Requests of ours go `by_library`, or straight to the transport.
     pub(super) fn new(
         redactor: Redactor,
-        ignored: std::sync::Arc<IgnoredMessages>,
+        ignored: Arc<IgnoredMessages>,
         takes_questions: bool,
         by_library: bool,
     ) -> Self {
-        let (changed, beyond, tasks) = (Notify::new(), Beyond::default(), OnceLock::new());
-        Self { waiting: Mutex::default(), redactor, ignored, takes_questions, by_library, changed, beyond, tasks }
+        Self {
+            waiting: Mutex::default(),
+            redactor,
+            ignored,
+            takes_questions,
+            by_library,
+            changed: Notify::new(),
+            hearing: Arc::default(),
+            beyond: Beyond::default(),
+            tasks: OnceLock::new(),
+        }
     }
 
     /// What calls that wait may have beyond the limit of messages.
@@ -145,6 +156,16 @@ impl Interceptor {
     /// Waits until the server said that its listings changed.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
+    }
+
+    /// Its listings may have changed.
+    pub(super) fn has_changed(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Whether it can say so.
+    pub(super) fn hearing(&self) -> &Arc<Hearing> {
+        &self.hearing
     }
 
     /// Takes note of a message that leaves now. False if it must not leave.
@@ -387,6 +408,10 @@ fn answer_without(why: Dropped) -> Answer {
 fn error_of(error: &RawValue, redactor: &Redactor) -> Answer {
     match serde_json::from_str::<IncomingError>(error.get()) {
         Ok(IncomingError { code, message }) => {
+            let message = match code {
+                elicitation::ADDRESSES_WANTED => elicitation::with_addresses(message, error),
+                _ => message,
+            };
             Answer::Error { code, message: cut_message(redactor.scrub(&message).into_owned()) }
         }
         Err(_) => Answer::Unusable,

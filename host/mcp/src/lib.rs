@@ -13,7 +13,7 @@
 //! `http`, `http_sse`, `session_check`, `refusals`, `body`, `sse` (HTTP), `interceptor` and `pending_request` (raw
 //! answers past the MCP library), `message_buffer` and `id_search` (what is kept of a message), `live` and `ask` (one
 //! request), `call` (a guest's), `tasks` and `task_support` (one that its server runs as a task), `wrapped` and `program_call` (programs as tools), `elicitation` and `input_required` (their questions),
-//! `listing`, `header_params`, `relisting`, `restarts`, `ignored`, `stderr`, `configured` (which servers there are),
+//! `listing`, `header_params`, `relisting`, `hearing` and `subscription` (whether changes are told), `restarts`, `ignored`, `stderr`, `configured` (which servers there are),
 //! `server_log` (what is kept of them), `provided` (as a provider).
 
 mod ask;
@@ -24,6 +24,7 @@ mod configured;
 mod connection;
 mod elicitation;
 mod header_params;
+mod hearing;
 mod http;
 mod http_sse;
 mod id_search;
@@ -181,10 +182,16 @@ impl Servers {
         Some(self.handle(name)?.shared.published.borrow().state.clone())
     }
 
-    /// What a server offers. Waits up to `wait` while it is starting; a stopped one is started.
+    /// What a server offers. Waits up to `wait` while it is starting; a stopped one is started, and one that cannot say that
+    /// its listing changed lists again where that is old.
     pub async fn ready(&self, name: &str, wait: Duration) -> Option<Result<Arc<Offered>, Unavailable>> {
         let handle = self.handle(name)?;
-        Some(handle.ready(Instant::now() + wait).await)
+        let deadline = Instant::now() + wait;
+        let live = handle.shared.published.borrow().live.clone();
+        if let Some(live) = live {
+            handle.shared.asks.renewed(live.interceptor.hearing(), wait).await;
+        }
+        Some(handle.ready(deadline).await)
     }
 
     /// Has a server that is ready asked again what it offers, unless it was a moment ago, and waits up to `wait`.

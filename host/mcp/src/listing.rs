@@ -55,6 +55,8 @@ pub(super) struct Listed {
     pub(super) left_out: usize,
     /// Why, for the first of them.
     pub(super) reasons: Vec<String>,
+    /// For how long the server says that it holds; nothing where it does not say, or says none.
+    pub(super) ttl: Option<Duration>,
     /// Whether its parameters may have to be repeated in headers.
     repeats_parameters: bool,
     /// Left out without a word: it is as if the server had none of them.
@@ -309,6 +311,10 @@ impl<'de> Visitor<'de> for PageVisitor<'_> {
                     self.listed.cut(self.kind, &"its cursor is no text");
                 }
                 next = cursor.ok().flatten().filter(|cursor| !cursor.is_empty());
+            } else if name == "ttlMs" {
+                let raw = map.next_value::<&'de RawValue>()?;
+                let ttl = raw.get().parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis);
+                self.listed.ttl = self.listed.ttl.into_iter().chain(ttl).min();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

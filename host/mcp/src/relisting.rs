@@ -1,7 +1,13 @@
 //! Listing again what a server says has changed: at a pace that a server which says so without end cannot set. And what
 //! a guest asks for, since some servers say nothing: at a pace that guests cannot set either.
+//!
+//! Where a server cannot say anything, see `hearing`, its listing is renewed by whoever uses it once it is old. One that
+//! nobody uses is asked nothing.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use tokio::{
     sync::{Notify, watch},
@@ -9,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    hearing::Hearing,
     listing::{self, ListError, Listed},
     live::Live,
 };
@@ -26,6 +33,12 @@ const QUIET: Duration = Duration::from_secs(60);
 /// A listing that is no older counts as of this moment.
 const FRESH: Duration = Duration::from_secs(2);
 
+/// How long a use waits for a listing that is renewed; later it is there for the next one.
+const RENEWAL_WAIT: Duration = Duration::from_secs(5);
+/// What a server may make of the age of listings by what it says of them: this many times less, or more.
+const SOONER: u32 = 6;
+const LATER: u32 = 10;
+
 /// When a listing came.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
@@ -39,13 +52,40 @@ pub(super) struct Pace {
 #[derive(Debug)]
 pub(super) struct ListingAsks {
     asked: Notify,
-    /// When the last listing began that is there.
-    listed: watch::Sender<Option<Instant>>,
+    /// The last listing that is there.
+    listed: watch::Sender<Option<LastListing>>,
+    /// Whether another one is under way.
+    lists: AtomicBool,
+}
+
+/// A listing that is there, or failed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LastListing {
+    began: Instant,
+    /// How old it gets where nothing can be heard of changes.
+    lasts: Duration,
+}
+
+impl LastListing {
+    /// One that began then, and is there. `age` is what it gets where its server says nothing of that.
+    pub(super) fn of(began: Instant, ttl: Option<Duration>, age: Duration) -> Self {
+        Self { began, lasts: ttl.map_or(age, |ttl| ttl.clamp(age / SOONER, age.saturating_mul(LATER))) }
+    }
+
+    /// One that began then, and failed.
+    pub(super) fn failed(began: Instant, age: Duration) -> Self {
+        Self { began, lasts: age / SOONER }
+    }
+
+    fn is_outdated(self, hearing: &Hearing) -> bool {
+        let is_old = !hearing.is_open() && self.began.elapsed() >= self.lasts;
+        is_old || hearing.may_have_missed(self.began)
+    }
 }
 
 impl Default for ListingAsks {
     fn default() -> Self {
-        Self { asked: Notify::new(), listed: watch::Sender::new(None) }
+        Self { asked: Notify::new(), listed: watch::Sender::new(None), lists: AtomicBool::new(false) }
     }
 }
 
@@ -54,16 +94,29 @@ impl ListingAsks {
     pub(super) async fn listed_now(&self, wait: Duration) {
         let now = Instant::now();
         let mut listed = self.listed.subscribe();
-        if listed.borrow().is_some_and(|at| now < at + FRESH) {
+        if listed.borrow().is_some_and(|last| now < last.began + FRESH) {
             return;
         }
         self.asked.notify_one();
-        let _too_slow = timeout(wait, listed.wait_for(|at| at.is_some_and(|at| now <= at))).await;
+        let _too_slow = timeout(wait, listed.wait_for(|last| last.is_some_and(|last| now <= last.began))).await;
     }
 
-    /// A listing that began then is there, or failed.
-    pub(super) fn listed(&self, began: Instant) {
-        self.listed.send_replace(Some(began));
+    /// Has the server list again where its last listing is outdated, and waits up to `wait` for that, but not for long.
+    pub(super) async fn renewed(&self, hearing: &Hearing, wait: Duration) {
+        let mut listed = self.listed.subscribe();
+        let last = *listed.borrow();
+        let Some(last) = last.filter(|last| last.is_outdated(hearing)) else { return };
+        if !self.lists.load(Ordering::Acquire) {
+            self.asked.notify_one();
+        }
+        let newer = listed.wait_for(|now| now.is_some_and(|now| now.began > last.began));
+        let _too_slow = timeout(wait.min(RENEWAL_WAIT), newer).await;
+    }
+
+    /// A listing is there, or failed.
+    pub(super) fn listed(&self, last: LastListing) {
+        self.lists.store(false, Ordering::Release);
+        self.listed.send_replace(Some(last));
     }
 }
 
@@ -89,6 +142,7 @@ pub(super) async fn relist(live: Live, limits: &ServerLimits, gap: Duration, ask
         () = asks.asked.notified() => None,
     };
     let began = Instant::now();
+    asks.lists.store(true, Ordering::Release);
     Relisted { listed: listing::list(&live, limits).await, pace: Pace { gap, waited }, began }
 }
 

@@ -19,7 +19,7 @@ use super::{
     client::found,
     connection::{Connection, START_GRACE, open},
     listing::{self, ListError, Listed},
-    relisting::{Relisted, changed_tools, relist},
+    relisting::{LastListing, Relisted, changed_tools, relist},
     restarts::{Advice, Restarts},
     start_error::StartError,
     status::Shared,
@@ -205,11 +205,12 @@ impl Supervisor {
             }
             Ok(Err(error)) => return Over::Failed(error.into()),
             Ok(Ok(listed)) => {
+                let listed_now = LastListing::of(began, listed.ttl, limits.list_age);
                 self.shared.facts().revision = Some(connection.revision.clone());
                 tracing::info!(server = %self.shared.name, revision = %connection.revision, "an MCP server is ready");
                 self.shared.keep(&format!("ready, with revision {}", connection.revision));
                 self.ready(listed, connection);
-                shared.asks.listed(began);
+                shared.asks.listed(listed_now);
             }
         }
         let background = subscribe(live.clone());
@@ -218,8 +219,12 @@ impl Supervisor {
         loop {
             tokio::select! {
                 Relisted { listed, pace, began } = &mut relisting => {
+                    let listed_now = match &listed {
+                        Ok(listed) => LastListing::of(began, listed.ttl, limits.list_age),
+                        Err(_) => LastListing::failed(began, limits.list_age),
+                    };
                     let gap = pace.next(self.listed_again(listed, connection));
-                    shared.asks.listed(began);
+                    shared.asks.listed(listed_now);
                     relisting.set(relist(live.clone(), limits, gap, &shared.asks));
                 }
                 why = connection.ended() => return Over::Ended(why),
@@ -247,7 +252,7 @@ impl Supervisor {
                 true
             }
             Err(error) => {
-                self.note(&format!("it changed and cannot be listed again: {error}"));
+                self.note(&format!("it cannot be listed again: {error}"));
                 false
             }
         }

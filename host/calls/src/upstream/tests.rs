@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    events::{LogLevel, LoggedLine},
+    events::{CallEvent, LogLevel, LoggedLine},
     provider::{InProcess, InProcessBuilder, Several, ToolContext, ToolDefinition, ToolResult},
     request::OutgoingRequest,
 };
@@ -71,7 +71,7 @@ async fn outgoing(upstream: &Stage, tool: &str, arguments: &Value) -> Outgoing {
 
 async fn call(upstream: &Stage, tool: &str, arguments: Value) -> Outcome {
     let outgoing = outgoing(upstream, tool, &arguments).await;
-    tokio::time::timeout(LONG, upstream.send(outgoing, &CancellationToken::new(), None)).await.unwrap()
+    tokio::time::timeout(LONG, upstream.send(outgoing, &CancellationToken::new(), &Watcher::silent())).await.unwrap()
 }
 
 fn value(outcome: Outcome) -> Value {
@@ -89,7 +89,11 @@ async fn a_tool_that_is_not_what_was_decided_about_is_not_called() {
         *definition = Digest::of("another");
     }
     let outcome = upstream
-        .send(Outgoing::new(server, request, Arc::clone(&upstream.limits)), &CancellationToken::new(), None)
+        .send(
+            Outgoing::new(server, request, Arc::clone(&upstream.limits)),
+            &CancellationToken::new(),
+            &Watcher::silent(),
+        )
         .await;
     assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
     assert_eq!(value(call(&upstream, "count", json!({})).await)["structuredContent"], json!({"calls": 1}));
@@ -149,10 +153,11 @@ async fn a_handler_that_does_not_end_is_ended_and_gives_its_place_back() {
         assert!(matches!(call(&upstream, "count", json!({})).await, Outcome::NotSent(NotSent::Busy)));
         cancel.cancel();
     };
-    let (outcome, ()) = tokio::join!(upstream.send(asked, &cancel, None), leaves);
+    let silent = Watcher::silent();
+    let (outcome, ()) = tokio::join!(upstream.send(asked, &cancel, &silent), leaves);
     assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Cancelled)), "{outcome:?}");
     let asked = outgoing(&upstream, "count", &json!({})).await;
-    assert!(matches!(upstream.send(asked, &cancel, None).await, Outcome::NotSent(NotSent::Cancelled)));
+    assert!(matches!(upstream.send(asked, &cancel, &silent).await, Outcome::NotSent(NotSent::Cancelled)));
     assert_eq!(value(call(&upstream, "count", json!({})).await)["structuredContent"]["calls"], 1);
 }
 
@@ -177,9 +182,10 @@ async fn progress_reaches_whoever_watches_without_secrets() {
     };
     let tools = InProcess::new("x").tool(ToolDefinition::new("tell"), tell).build().unwrap();
     let upstream = upstream(tools, |_| {});
-    let (sender, mut events) = mpsc::channel(4);
+    let (watcher, mut events) = Watcher::listening();
     let asked = outgoing(&upstream, "tell", &json!({})).await;
-    upstream.send(asked, &CancellationToken::new(), Some(sender)).await;
+    upstream.send(asked, &CancellationToken::new(), &watcher).await;
+    drop(watcher);
     let message = Some("half of [redacted]".to_owned());
     assert_eq!(events.recv().await.as_deref(), Some(&CallEvent::Progress { progress: 1.0, total: Some(2.0), message }));
     let message = "no [redacted] either".to_owned();
@@ -245,7 +251,7 @@ async fn read(odd: &'static str) -> Outcome {
     let upstream = upstream(Odd(odd), |_| {});
     let request = OutgoingRequest::ReadResource { uri: "a:b".to_owned() };
     let outgoing = Outgoing::new("x".parse().unwrap(), request, Arc::clone(&upstream.limits));
-    upstream.send(outgoing, &CancellationToken::new(), None).await
+    upstream.send(outgoing, &CancellationToken::new(), &Watcher::silent()).await
 }
 
 #[tokio::test(start_paused = true)]

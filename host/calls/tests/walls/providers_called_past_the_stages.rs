@@ -9,6 +9,7 @@ use footbridge_calls::provider::Outgoing;
 use footbridge_calls::request::OutgoingRequest;
 use footbridge_calls::provider::ToolProvider;
 use footbridge_calls::upstream::Upstream;
+use footbridge_calls::watcher::Watcher;
 use footbridge_calls::resolve::Resolver;
 use footbridge_core::names::ServerName;
 use footbridge_mcp::Servers;
@@ -37,7 +38,7 @@ async fn functions_by_their_own_way(
 }
 
 async fn by_the_way_of_the_stage(upstream: &Upstream, outgoing: Outgoing, cancel: &CancellationToken) {
-    let _ = upstream.send(outgoing, cancel, None).await; //~ E0624
+    let _ = upstream.send(outgoing, cancel, &Watcher::silent()).await; //~ E0624
 }
 
 fn the_provider_behind_the_stage(upstream: &Upstream) {

@@ -60,7 +60,7 @@ fn over_a_limit_that_nobody_counted(audit: &Audit, principal: &Principal) {
 }
 
 async fn executed_again_by_a_provider(upstream: &Upstream, outgoing: Outgoing, cancel: &CancellationToken) {
-    let _ = upstream.execute(outgoing, cancel).await; //~ E0308
+    let _ = upstream.execute(outgoing, cancel, &Watcher::silent()).await; //~ E0308
 }
 
 async fn closed_alone(audit: &Audit) {

@@ -208,6 +208,7 @@ pub const LIMITS: &[Limit] = limits! {
     budget.tunnel_bytes: Size Number 0..=TIB, session;
     servers.start_time: Time Time 1..=HOUR, all;
     servers.list_time: Time Time 1..=HOUR, all;
+    servers.list_age: Time Time 1..=DAY, all;
     servers.connect_time: Time Time 1..=HOUR, all;
     servers.line_bytes: Size Number 64 * KIB..=GIB, all;
     servers.stderr_bytes: Size Number KIB..=64 * MIB, all;

@@ -142,7 +142,7 @@ impl McpEncoder {
     /// What came of it, in the shape that clients take.
     fn taken(&self, answer: Found) -> Found {
         match self.shape {
-            Shape::Tool | Shape::Task(_) => answer.map(client_shape::result),
+            Shape::Tool | Shape::Task(_) => answer.map(|result| client_shape::result(result, self.revision)),
             Shape::Initialized(_) | Shape::Listed | Shape::Read | Shape::Plain => answer,
         }
     }

@@ -9,6 +9,8 @@ use std::{borrow::Cow, fmt};
 use footbridge_proto::{json::Members, rpc::raw};
 use serde_json::{Value, value::RawValue};
 
+use super::revision::Revision;
+
 /// What a value has to be. One that is not is left out of what it is in.
 pub(super) enum Form {
     Text,
@@ -52,37 +54,53 @@ const ANNOTATIONS: Form = Form::Object(&ObjectForm {
     required: &[],
 });
 
-/// A tool.
-pub(super) const TOOL: &ObjectForm = &ObjectForm {
+const ANNOTATIONS_OF_TOOL: Form = Form::Object(&ObjectForm {
+    members: &[
+        ("title", Form::Text),
+        ("readOnlyHint", Form::Flag),
+        ("destructiveHint", Form::Flag),
+        ("idempotentHint", Form::Flag),
+        ("openWorldHint", Form::Flag),
+    ],
+    required: &[],
+});
+const EXECUTION: Form = Form::Object(&ObjectForm {
+    members: &[("taskSupport", Form::OneOf(&["required", "optional", "forbidden"]))],
+    required: &[],
+});
+
+/// A tool, for revisions in which results are objects.
+const TOOL: &ObjectForm = &ObjectForm {
     members: &[
         ("title", Form::Text),
         ("icons", ICONS),
         ("inputSchema", Form::InputSchema),
         ("outputSchema", Form::OutputSchema),
-        (
-            "annotations",
-            Form::Object(&ObjectForm {
-                members: &[
-                    ("title", Form::Text),
-                    ("readOnlyHint", Form::Flag),
-                    ("destructiveHint", Form::Flag),
-                    ("idempotentHint", Form::Flag),
-                    ("openWorldHint", Form::Flag),
-                ],
-                required: &[],
-            }),
-        ),
-        (
-            "execution",
-            Form::Object(&ObjectForm {
-                members: &[("taskSupport", Form::OneOf(&["required", "optional", "forbidden"]))],
-                required: &[],
-            }),
-        ),
+        ("annotations", ANNOTATIONS_OF_TOOL),
+        ("execution", EXECUTION),
         ("_meta", ANY_OBJECT),
     ],
     required: &["inputSchema"],
 };
+
+/// A tool, whose results may be anything.
+const TOOL_OF_ANYTHING: &ObjectForm = &ObjectForm {
+    members: &[
+        ("title", Form::Text),
+        ("icons", ICONS),
+        ("inputSchema", Form::InputSchema),
+        ("outputSchema", ANY_OBJECT),
+        ("annotations", ANNOTATIONS_OF_TOOL),
+        ("execution", EXECUTION),
+        ("_meta", ANY_OBJECT),
+    ],
+    required: &["inputSchema"],
+};
+
+/// A tool, for clients of this revision.
+pub(super) fn tool(revision: Revision) -> &'static ObjectForm {
+    if revision.has_any_results() { TOOL_OF_ANYTHING } else { TOOL }
+}
 
 /// A resource, or a template of some.
 pub(super) const RESOURCE: &ObjectForm = &ObjectForm {
@@ -150,9 +168,9 @@ pub(super) fn shown<'a>(entry: &'a str, form: &ObjectForm) -> Result<Cow<'a, str
     }
 }
 
-/// A tool's result as it is shown: without members that are null and a structured part that is no object, and with a
-/// content. What is in these is its server's own.
-pub(super) fn result(given: Box<RawValue>) -> Box<RawValue> {
+/// A tool's result as clients of this revision are shown it: without members that are null and, where that has to be an
+/// object, a structured part that is none; and with a content. What is in these is its server's own.
+pub(super) fn result(given: Box<RawValue>, revision: Revision) -> Box<RawValue> {
     let text = given.get();
     // Nearly always, and quickly found out of a large one.
     let is_plain = text.starts_with("{\"content\":[") && !text.contains("null") && !text.contains("structuredContent");
@@ -161,7 +179,10 @@ pub(super) fn result(given: Box<RawValue>) -> Box<RawValue> {
     let mut written = Written::default();
     for (name, value) in members.0 {
         let value = value.get();
-        let is_taken = value != "null" && (name != "structuredContent" || value.starts_with('{'));
+        let is_taken = match name.as_str() {
+            "structuredContent" => revision.has_any_results() || value.starts_with('{'),
+            _ => value != "null",
+        };
         written.add(name, is_taken.then_some(value.into()));
     }
     if !written.has("content") {
@@ -296,6 +317,10 @@ impl<'a> Written<'a> {
 mod tests {
     use super::*;
 
+    fn result_of(given: &str, revision: Revision) -> String {
+        result(RawValue::from_string(given.to_owned()).unwrap(), revision).get().to_owned()
+    }
+
     /// A tool that has these members besides.
     fn tool(members: &str) -> String {
         let given = format!(r#"{{"name":"t",{members}}}"#);
@@ -345,14 +370,28 @@ mod tests {
             (r#"{"content":[],"structuredContent":[null]}"#, r#"{"content":[]}"#),
             (r#"{"structuredContent":{"a":null}}"#, r#"{"structuredContent":{"a":null},"content":[]}"#),
         ] {
-            assert_eq!(result(RawValue::from_string(given.to_owned()).unwrap()).get(), written, "{given}");
+            assert_eq!(result_of(given, Revision::November2025), written, "{given}");
         }
         for same in [
             r#"{"content":[{"type":"text","text":"a"}],"own":1e400}"#,
             r#"{"content":[{"type":"text","text":"null"}], "isError" : true}"#,
             r#"{"isError":false, "content":[],"structuredContent": {"a":null}}"#,
         ] {
-            assert_eq!(result(RawValue::from_string(same.to_owned()).unwrap()).get(), same);
+            assert_eq!(result_of(same, Revision::November2025), same);
+        }
+    }
+
+    #[test]
+    fn clients_of_the_revision_in_which_results_are_anything_get_them_as_they_are() {
+        for result in ["[1,2]", "42", "null", "\"x\"", r#"{"x":null}"#] {
+            let given = format!(r#"{{"structuredContent":{result},"content":[]}}"#);
+            assert_eq!(result_of(&given, Revision::July2026), given);
+        }
+        assert_eq!(result_of(r#"{"content":[],"isError":null}"#, Revision::July2026), r#"{"content":[]}"#);
+        for schema in [r#"{"type":"array","items":true}"#, r#"{"oneOf":[{"type":"null"}]}"#, "{}"] {
+            let given = format!(r#"{{"name":"t","inputSchema":{{"type":"object"}},"outputSchema":{schema}}}"#);
+            assert_eq!(shown(&given, super::tool(Revision::July2026)).unwrap(), given);
+            assert_ne!(shown(&given, super::tool(Revision::June2025)).unwrap(), given);
         }
     }
 

@@ -101,7 +101,7 @@ pub(super) async fn list(viewer: Viewer<'_>, listing: Listing, revision: Revisio
             // What follows a page is of the same moment, as far as that is possible.
             let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
             let (within, partial) = listed(&viewer, kind, is_asked_again).await?;
-            let mut page = Page::of(form_of(kind), from);
+            let mut page = Page::of(form_of(kind, revision), from);
             page.partial = partial;
             entries(&mut page, kind, endpoint, &within);
             page.whole(kind)
@@ -154,9 +154,9 @@ async fn listed(
     Ok((within, missing))
 }
 
-fn form_of(kind: ListedKind) -> &'static ObjectForm {
+fn form_of(kind: ListedKind, revision: Revision) -> &'static ObjectForm {
     match kind {
-        ListedKind::Tools => client_shape::TOOL,
+        ListedKind::Tools => client_shape::tool(revision),
         ListedKind::Resources | ListedKind::Templates => client_shape::RESOURCE,
         ListedKind::Prompts => client_shape::PROMPT,
     }
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn one_tool_that_no_client_takes_is_named_and_the_others_are_listed() {
-        let mut page = Page::of(client_shape::TOOL, None);
+        let mut page = Page::of(client_shape::tool(Revision::November2025), None);
         for (name, schema) in [("a", r#"{"type":"array"}"#), ("b", r#"{"type":"object"}"#), ("c", "{}")] {
             page.add("s", name, |text| text.push_str(&format!(r#"{{"name":"{name}","inputSchema":{schema}}}"#)));
         }

@@ -273,7 +273,7 @@ impl Told {
                 let shape = if kept.is_some() { Shape::Plain } else { Shape::of(&call) };
                 let encoder = McpEncoder::new(answer, &client, shape).of_call(Sought::by(&call));
                 let called = route::call(endpoint, call, wait, key, token.is_some());
-                let action = Action::Call(CallAction { kept, meta, ..called });
+                let action = Action::Call(CallAction { kept, meta, logs: client.level, ..called });
                 ReadRequest::Asked { action, encoder: Box::new(encoder.telling(token, approvals)) }
             }
         }

@@ -58,6 +58,11 @@ impl Revision {
         self != Self::July2026
     }
 
+    /// Whether a tool's structured result may be any JSON, and not only an object.
+    pub(super) fn has_any_results(self) -> bool {
+        self == Self::July2026
+    }
+
     /// Whether calls can be tasks. What the revision without a handshake has of them is an extension.
     pub(super) fn has_tasks(self) -> bool {
         self == Self::November2025

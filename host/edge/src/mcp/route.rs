@@ -39,7 +39,7 @@ pub(super) fn call(
             })),
         },
     };
-    CallAction { call, meta: None, key, hears_waiting, kept: None }
+    CallAction { call, meta: None, key, hears_waiting, logs: None, kept: None }
 }
 
 fn of_server(server: String, call: McpCall) -> CallRequest {

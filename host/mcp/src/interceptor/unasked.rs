@@ -99,7 +99,7 @@ impl Interceptor {
             }
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
-            | "notifications/prompts/list_changed" => self.changed.notify_one(),
+            | "notifications/prompts/list_changed" => self.has_changed(),
             "notifications/subscriptions/acknowledged" if text.len() <= MAX_TYPED => {
                 if let Ok(message) = serde_json::from_str(text) {
                     out.push_back(message);

@@ -27,6 +27,14 @@ async fn ready(trap: Trap, change: impl FnOnce(&mut Limits)) -> (HttpServer, Ser
     (server, servers)
 }
 
+/// The same of the stateless revision.
+async fn stateless(trap: Trap, change: impl FnOnce(&mut Limits)) -> (HttpServer, Servers) {
+    let server = HttpServer::start(trap).await;
+    let spec = ServerSpec { protocol: ProtocolChoice::Discover, ..http(&server.url()) };
+    let servers = Stage::with(spec).limit(change).ready().await;
+    (server, servers)
+}
+
 async fn end(server: HttpServer, servers: Servers) {
     servers.shutdown().await;
     server.stop().await;
@@ -475,6 +483,126 @@ async fn leaving_a_call_over_http_tells_the_server() {
     assert!(matches!(outcome, Outcome::Unknown(NoAnswer::Cancelled)), "{outcome:?}");
     while !server.seen().iter().any(|method| method == "notifications/cancelled") {
         tokio::task::yield_now().await;
+    }
+    end(server, servers).await;
+}
+
+/// Waits until something was asked of the server so often.
+async fn seen(server: &HttpServer, method: &str, times: usize) {
+    let asked = async {
+        while server.seen().iter().filter(|seen| *seen == method).count() < times {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, asked).await.unwrap();
+}
+
+/// Waits until changes can be told of, or cannot.
+async fn hears(servers: &Servers, whether: bool) {
+    let hearing = {
+        let published = servers.handle("x").unwrap().shared.published.borrow().clone();
+        Arc::clone(published.live.unwrap().interceptor.hearing())
+    };
+    let changed = async {
+        while hearing.is_open() != whether {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(LONG, changed).await.unwrap();
+}
+
+fn has(offered: &Arc<Offered>, tool: &str) -> bool {
+    offered.entries().tool(tool).is_some()
+}
+
+#[tokio::test]
+async fn a_subscription_that_ends_with_its_server_is_made_again_and_the_listing_too() {
+    let (server, servers) = stateless(Trap::Subscribed, |limits| limits.servers.list_age = 10 * LONG).await;
+    seen(&server, "subscriptions/listen", 1).await;
+    let mut published = servers.handle("x").unwrap().shared.published.subscribe();
+    server.replace();
+    // Nobody uses it meanwhile.
+    let other = published.wait_for(|now| matches!(&now.state, ServerState::Ready(offered) if has(offered, "other")));
+    tokio::time::timeout(LONG, other).await.unwrap().unwrap();
+    assert_eq!(server.seen().iter().filter(|method| *method == "subscriptions/listen").count(), 2);
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn what_may_have_changed_unheard_is_listed_again_before_its_next_use() {
+    let (server, servers) = stateless(Trap::Subscribed, |limits| limits.servers.list_age = 10 * LONG).await;
+    hears(&servers, true).await;
+    server.replace();
+    hears(&servers, false).await;
+    assert!(has(&catalogue(&servers).await, "other"), "it is used before it is subscribed again");
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_listing_that_nobody_could_say_is_outdated_is_made_again_for_whoever_uses_it() {
+    for trap in [Trap::Unsubscribed, Trap::RefusesSubscriptions] {
+        let (server, servers) = stateless(trap, |limits| limits.servers.list_age = Duration::from_millis(1)).await;
+        if trap == Trap::RefusesSubscriptions {
+            seen(&server, "subscriptions/listen", 1).await;
+        }
+        let call = outgoing(&servers, "echo", json!({})).await;
+        server.replace();
+        while !has(&catalogue(&servers).await, "other") {}
+        // It was decided about what is there no more.
+        let outcome = servers.send(call, &CancellationToken::new(), Events::default()).await;
+        assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
+        let refused = server.seen().iter().filter(|method| *method == "subscriptions/listen").count();
+        assert!(refused <= 1, "it is asked no more");
+        end(server, servers).await;
+    }
+}
+
+#[tokio::test]
+async fn a_listing_is_made_again_by_its_age_alone_where_no_change_can_be_told() {
+    let (server, servers) = stateless(Trap::Unsubscribed, |_| {}).await;
+    for _ in 0..20 {
+        catalogue(&servers).await;
+    }
+    seen(&server, "tools/list", 1).await;
+    assert_eq!(server.seen().iter().filter(|method| *method == "tools/list").count(), 1, "it is not old");
+    end(server, servers).await;
+    // A program says so at any time.
+    let folder = tempfile::tempdir().unwrap();
+    let record = folder.path().join("record");
+    let spec = with_env(stdio("x", &["ok"]), "MISBEHAVING_RECORD", record.to_str().unwrap());
+    let servers = Stage::with(spec).limit(|limits| limits.servers.list_age = Duration::from_millis(1)).ready().await;
+    for _ in 0..20 {
+        catalogue(&servers).await;
+    }
+    raw(echo(&servers).await);
+    assert_eq!(std::fs::read_to_string(&record).unwrap().matches("tools/list").count(), 1);
+    servers.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_session_that_ends_with_its_stream_is_opened_again_before_a_call_finds_out() {
+    let (server, servers) = ready(Trap::Streams, |_| {}).await;
+    let before = turn(&servers);
+    seen(&server, "GET", 1).await;
+    hears(&servers, true).await;
+    server.replace();
+    ready_again(&servers, before).await;
+    assert_eq!(server.calls(), 0);
+    assert!(raw(echo(&servers).await).contains("\"n\":1"));
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn a_server_without_a_handshake_is_told_with_a_call_what_its_caller_hears_of_logs() {
+    let (server, servers) = stateless(Trap::Unsubscribed, |_| {}).await;
+    let (events, _told) = tokio::sync::mpsc::channel(8);
+    for (events, logs) in
+        [(Events::new(Some(events), &Redactor::default()), r#""logs":"info""#), (Events::default(), r#""logs":null"#)]
+    {
+        let call = outgoing(&servers, "echo", json!({})).await;
+        let outcome = servers.send(call, &CancellationToken::new(), events).await;
+        let result = raw(outcome);
+        assert!(result.contains(logs), "{result}");
     }
     end(server, servers).await;
 }

@@ -65,6 +65,14 @@ pub(super) enum Trap {
     WrongId,
     /// Of the stateless revision, with tools whose parameters are repeated in headers, and some that are marked wrongly.
     Marked,
+    /// Of the stateless revision; it takes subscriptions, which end when it is replaced, and has another tool then.
+    Subscribed,
+    /// The same without subscriptions.
+    Unsubscribed,
+    /// The same, and it says that it takes subscriptions, and answers with an error.
+    RefusesSubscriptions,
+    /// Has a stream for its session, and loses both when it is replaced.
+    Streams,
     /// Of a later revision of the stateless kind.
     Later,
     /// Answers everything 404.
@@ -95,6 +103,8 @@ pub(super) struct State {
     lost: Mutex<bool>,
     hang_up: CancellationToken,
     release: CancellationToken,
+    /// Cancelled when another one is in its place.
+    replaced: CancellationToken,
     /// Cancelled when it takes no new connection.
     draining: CancellationToken,
 }
@@ -106,8 +116,10 @@ impl HttpServer {
         let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
         let hang_up = CancellationToken::new();
         let (release, draining) = (CancellationToken::new(), stop.child_token());
+        let replaced = CancellationToken::new();
         let (seen, sprung, lost) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { trap, seen, stream: Mutex::default(), sprung, lost, hang_up, release, draining });
+        let stream = Mutex::default();
+        let state = Arc::new(State { trap, seen, stream, sprung, lost, hang_up, release, replaced, draining });
         let (connections, shared) = (tracker.clone(), Arc::clone(&state));
         let stopped = stop.clone();
         tracker.spawn(async move {
@@ -154,6 +166,12 @@ impl HttpServer {
     /// Answers the calls that wait.
     pub(super) fn release(&self) {
         self.state.release.cancel();
+    }
+
+    /// Puts another one in its place, which knows nothing of sessions and subscriptions.
+    pub(super) fn replace(&self) {
+        *self.state.lost.lock().unwrap() = self.state.trap == Trap::Streams;
+        self.state.replaced.cancel();
     }
 
     /// Takes no new connection, and closes each that it has after its next answer.
@@ -218,7 +236,11 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     }
     if request.method() != Method::POST {
         state.seen.lock().unwrap().push(request.method().to_string());
-        return Ok(status(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(match (state.trap, request.method()) {
+            (Trap::Streams, &Method::GET) if *state.lost.lock().unwrap() => status(StatusCode::NOT_FOUND),
+            (Trap::Streams, &Method::GET) => until_replaced(": hello\n\n".to_owned(), &state),
+            _ => status(StatusCode::METHOD_NOT_ALLOWED),
+        });
     }
     let echoed = if state.trap == Trap::Marked { "mcp-param-region" } else { "x-key" };
     let secret = request.headers().get(echoed).and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
@@ -238,6 +260,9 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
     if method == "server/discover" {
         return discovered(state.trap, id);
     }
+    if method == "subscriptions/listen" {
+        return subscribed(&state, id);
+    }
     if method == "initialize" {
         *state.lost.lock().unwrap() = false;
     } else if *state.lost.lock().unwrap() {
@@ -250,6 +275,12 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
             "serverInfo": {"name": "http", "version": "0"},
         }),
         "tools/list" if state.trap == Trap::Marked => marked(),
+        "tools/list" if state.trap.is_stateless() => {
+            let name = if state.replaced.is_cancelled() { "other" } else { "echo" };
+            json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [
+                {"name": name, "inputSchema": {"type": "object"}},
+            ]})
+        }
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
         "tools/call" => {
             if state.trap == Trap::Picky && message["params"]["arguments"]["how"].is_null() {
@@ -270,6 +301,40 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
     response
 }
 
+/// A subscription that is there until it is replaced.
+fn subscribed(state: &State, id: &Value) -> Response<Body> {
+    if state.trap != Trap::Subscribed {
+        let error = json!({"code": -32601, "message": "Method not found"});
+        return json_body(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
+    }
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+    let params = json!({"_meta": meta, "notifications": {"toolsListChanged": true}});
+    let method = "notifications/subscriptions/acknowledged";
+    let told = json!({"jsonrpc": "2.0", "method": method, "params": params});
+    until_replaced(format!("data: {told}\n\n"), state)
+}
+
+/// A stream of this, which ends when the server is replaced; one after that goes on.
+fn until_replaced(first: String, state: &State) -> Response<Body> {
+    let replaced = state.replaced.clone();
+    let is_old = !replaced.is_cancelled();
+    let rest = futures::stream::once(async move {
+        if is_old {
+            replaced.cancelled().await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+        ": gone\n\n".to_owned()
+    });
+    stream(futures::stream::iter([first]).chain(rest))
+}
+
+impl Trap {
+    fn is_stateless(self) -> bool {
+        matches!(self, Self::Marked | Self::Subscribed | Self::Unsubscribed | Self::RefusesSubscriptions)
+    }
+}
+
 fn wants_login(trap: Trap) -> Option<Response<Body>> {
     let (code, challenge) = match trap {
         Trap::Login => (StatusCode::UNAUTHORIZED, "Bearer realm=\"x\""),
@@ -284,8 +349,9 @@ fn wants_login(trap: Trap) -> Option<Response<Body>> {
 
 fn discovered(trap: Trap, id: &Value) -> Response<Body> {
     let answer = match trap {
-        Trap::Marked => json!({"result": {
-            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+        _ if trap.is_stateless() => json!({"result": {
+            "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {"listChanged": matches!(trap, Trap::Subscribed | Trap::RefusesSubscriptions)}},
             "ttlMs": 0, "cacheScope": "private",
         }}),
         Trap::Later => json!({"error": {
@@ -297,7 +363,7 @@ fn discovered(trap: Trap, id: &Value) -> Response<Body> {
     let mut body = json!({"jsonrpc": "2.0", "id": id});
     body.as_object_mut().unwrap().extend(answer.as_object().unwrap().clone());
     let mut response = json_body(body.to_string());
-    if trap != Trap::Marked {
+    if !trap.is_stateless() {
         *response.status_mut() = StatusCode::BAD_REQUEST;
     }
     response
@@ -323,7 +389,12 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     };
     match state.trap {
-        Trap::Json | Trap::Marked | Trap::Older | Trap::Nowhere => json_body(good.to_string()),
+        _ if state.trap.is_stateless() => {
+            let mut good = good;
+            good["result"]["logs"] = params["_meta"]["io.modelcontextprotocol/logLevel"].clone();
+            json_body(good.to_string())
+        }
+        Trap::Json | Trap::Streams | Trap::Older | Trap::Nowhere => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
         Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {
             *state.lost.lock().unwrap() = true;
@@ -365,7 +436,9 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         Trap::Later | Trap::Login | Trap::LoginByOAuth | Trap::Forbids | Trap::OlderForeign => {
             status(StatusCode::INTERNAL_SERVER_ERROR)
         }
-        Trap::WrongId => json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string()),
+        Trap::WrongId | Trap::Marked | Trap::Subscribed | Trap::Unsubscribed | Trap::RefusesSubscriptions => {
+            json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string())
+        }
     }
 }
 
@@ -411,7 +484,11 @@ fn sse(parts: Vec<String>, endless: bool) -> Response<Body> {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         Some((": more\n\n".to_owned(), ()))
     });
-    let body = StreamBody::new(first.chain(rest).map(|part| Ok(Frame::data(Bytes::from(part)))));
+    stream(first.chain(rest))
+}
+
+fn stream(parts: impl futures::Stream<Item = String> + Send + 'static) -> Response<Body> {
+    let body = StreamBody::new(parts.map(|part| Ok(Frame::data(Bytes::from(part)))));
     let mut response = Response::new(BodyExt::boxed(SyncBody::new(body)));
     response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
     response

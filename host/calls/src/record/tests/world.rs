@@ -125,7 +125,7 @@ impl World {
 
     /// What comes after the admission.
     pub(super) async fn execute(&self, admitted: Admitted) -> Executed {
-        self.upstream.execute(admitted, &CancellationToken::new()).await
+        self.upstream.execute(admitted, &CancellationToken::new(), &Watcher::silent()).await
     }
 
     /// As far as the gate.

@@ -137,13 +137,21 @@ pub(super) const PROMPT: &ObjectForm = &ObjectForm {
 
 /// Why an entry cannot be shown.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotShown(&'static str);
+pub(super) enum NotShown {
+    /// It has nothing that clients take for this member.
+    Lacks(&'static str),
+    /// A number in this member is beyond a double, for which some clients refuse the whole listing.
+    Number(&'static str),
+}
 
 impl fmt::Display for NotShown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            "inputSchema" => f.write_str("its inputSchema is not that of an object, as MCP's arguments are"),
-            member => write!(f, "it has no \"{member}\" that MCP clients take"),
+        match self {
+            Self::Lacks("inputSchema") => {
+                f.write_str("its inputSchema is not that of an object, as MCP's arguments are")
+            }
+            Self::Lacks(member) => write!(f, "it has no \"{member}\" that MCP clients take"),
+            Self::Number(member) => write!(f, "its {member} has a number that is larger than MCP clients can read"),
         }
     }
 }
@@ -153,17 +161,24 @@ impl fmt::Display for NotShown {
 /// # Errors
 /// [`NotShown`] when what it must have is not there, or nothing that it could be written as.
 pub(super) fn shown<'a>(entry: &'a str, form: &ObjectForm) -> Result<Cow<'a, str>, NotShown> {
-    let given: Members<'_> = serde_json::from_str(entry).map_err(|_| NotShown("name"))?;
+    let given: Members<'_> = serde_json::from_str(entry).map_err(|_| NotShown::Lacks("name"))?;
     let mut written = Written::default();
     for (name, value) in given.0 {
         let value = value.get();
+        if is_beyond_a_double(value) {
+            if let Some(needed) = form.required.iter().find(|needed| **needed == name) {
+                return Err(NotShown::Number(needed));
+            }
+            written.add(name, None);
+            continue;
+        }
         match form.members.iter().find(|(known, _)| *known == name) {
             Some((_, form)) => written.add(name, formed(value, form)),
             None => written.add(name, Some(value.into())),
         }
     }
     match form.required.iter().find(|name| !written.has(name)) {
-        Some(missing) => Err(NotShown(missing)),
+        Some(missing) => Err(NotShown::Lacks(missing)),
         None => Ok(written.instead_of(entry)),
     }
 }
@@ -257,6 +272,32 @@ fn schema(value: &str, is_of_objects: impl Fn(Option<Vec<String>>) -> bool) -> O
     Some(written.instead_of(value))
 }
 
+/// Whether there is a number in this JSON that no double comes near, such as `1e400`.
+fn is_beyond_a_double(json: &str) -> bool {
+    let (mut rest, is_of_number) = (json, |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-'));
+    while let Some(start) = rest.find(|c: char| c == '"' || c.is_ascii_digit()) {
+        let (is_text, from) = (rest[start..].starts_with('"'), start + 1);
+        let end = if is_text { end_of_text(&rest[from..]) } else { rest[from..].find(|c| !is_of_number(c)) };
+        let end = end.map_or(rest.len(), |end| from + end);
+        if !is_text && rest[start..end].parse::<f64>().is_ok_and(f64::is_infinite) {
+            return true;
+        }
+        rest = &rest[end..];
+    }
+    false
+}
+
+/// Where a text of JSON ends, behind its quote.
+fn end_of_text(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    let end = text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    });
+    end.map(|quote| quote + 1)
+}
+
 /// The types that a schema names; none where it does not.
 fn types(value: &str) -> Option<Vec<String>> {
     match serde_json::from_str(value).ok()? {
@@ -332,7 +373,7 @@ mod tests {
     fn what_every_client_takes_is_as_it_was_given() {
         let given = r#"{ "name":"t","title":"T", "inputSchema" : {"type":"object", "properties":{"x":{"const":1.50}},
             "required":["x"]},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"own":null},
-            "icons":[{"src":"data:,x","theme":"dark"}],"_meta":{"n":1e400},"execution":{"taskSupport":"optional"}}"#;
+            "icons":[{"src":"data:,x","theme":"dark"}],"_meta":{"n":1e300,"t":"1e400"},"execution":{"taskSupport":"optional"}}"#;
         assert!(matches!(shown(given, TOOL), Ok(Cow::Borrowed(text)) if text == given));
     }
 
@@ -413,6 +454,24 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_no_double_takes_away_no_more_than_it_has_to() {
+        let object = r#""inputSchema":{"type":"object"}"#;
+        for (member, beyond) in [("outputSchema", "1e400"), ("_meta", "-1E+400"), ("own", &"9".repeat(400))] {
+            let given = format!(r#"{object},"{member}":{{"type":"object","x":{beyond}}}"#);
+            assert_eq!(tool(&given), object, "{member}");
+        }
+        let given = format!(r#"{{"name":"t",{object},"outputSchema":{{"type":"array","maxItems":1e400}}}}"#);
+        let left = format!(r#"{{"name":"t",{object}}}"#);
+        assert_eq!(shown(&given, super::tool(Revision::July2026)).unwrap(), left);
+        let said = tool(r#""inputSchema":{"type":"object","properties":{"n":{"maximum":1e400}}}"#);
+        assert_eq!(said, "its inputSchema has a number that is larger than MCP clients can read");
+        for near in ["1e308", "1e-400", r#"["\\\"1e400","\\",2]"#, "\"1e400\""] {
+            assert!(!is_beyond_a_double(near), "{near}");
+        }
+        assert!(is_beyond_a_double(r#"["\\",{"é":[1,-1e999]}]"#));
+    }
+
+    #[test]
     fn members_of_another_type_are_left_out_and_all_others_stay() {
         for (given, written) in [
             (r#""title":null"#, ""),
@@ -447,7 +506,7 @@ mod tests {
         assert_eq!(of(shares, RESOURCE).unwrap(), r#"{"name":"n","annotations":{}}"#);
         let dated = r#"{"name":"n","annotations":{"priority":0.50,"lastModified":"2025-01-12T15:00:58Z"}}"#;
         assert_eq!(of(dated, RESOURCE).unwrap(), dated);
-        assert_eq!(of(r#"{"uri":"a:b"}"#, RESOURCE).unwrap_err(), NotShown("name"));
+        assert_eq!(of(r#"{"uri":"a:b"}"#, RESOURCE).unwrap_err(), NotShown::Lacks("name"));
         let given = r#"{"name":"p","arguments":[{"name":"a","required":null},{"title":"b"},7]}"#;
         assert_eq!(of(given, PROMPT).unwrap(), r#"{"name":"p","arguments":[{"name":"a"}]}"#);
     }

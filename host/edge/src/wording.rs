@@ -443,7 +443,13 @@ pub(crate) fn ended_by_budget(of: BudgetOf) -> String {
 fn no_answer(server: &ServerName, why: NoAnswer) -> String {
     match why {
         NoAnswer::ServerGone => format!("Server \"{server}\" ended before it answered"),
-        NoAnswer::Timeout => format!("Server \"{server}\" did not answer in time"),
+        NoAnswer::Timeout => {
+            format!("Server \"{server}\" did not answer in time (limit calls.total_time; the operator can raise it)")
+        }
+        NoAnswer::Silent => format!(
+            "Server \"{server}\" did not answer in time, and told no progress (limit calls.idle_time; the operator can \
+             raise it)"
+        ),
         NoAnswer::Cancelled => "The call was cancelled after it was sent".to_owned(),
         NoAnswer::Unusable => format!("The answer of server \"{server}\" cannot be used"),
         NoAnswer::TooMuchSent => format!("The body that was sent to \"{server}\" is over its limit, and was cut"),
@@ -456,6 +462,15 @@ fn no_answer(server: &ServerName, why: NoAnswer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_that_took_too_long_names_the_limit_that_ended_it() {
+        let server: ServerName = "s".parse().unwrap();
+        for (why, limit) in [(NoAnswer::Timeout, "calls.total_time"), (NoAnswer::Silent, "calls.idle_time")] {
+            let said = no_answer(&server, why);
+            assert!(said.contains("did not answer in time") && said.contains(limit), "{said}");
+        }
+    }
 
     #[test]
     fn long_words_of_a_guest_are_repeated_short() {

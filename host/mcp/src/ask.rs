@@ -90,7 +90,7 @@ pub(super) async fn sent(
         return Ended::Answered(answer);
     }
     let ended = unanswered(pending, why);
-    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Cancelled } = ended
+    if let Ended::Unanswered { left: true, why: NoAnswer::Timeout | NoAnswer::Silent | NoAnswer::Cancelled } = ended
         && let Some(id) = id.into_inner()
     {
         Box::pin(tell(&live.peer, id, why)).await;
@@ -140,7 +140,7 @@ async fn watch(
             () = cancel.cancelled() => return NoAnswer::Cancelled,
             () = live.gone.cancelled() => return NoAnswer::ServerGone,
             () = pending.sign_of_life() => idle.set(pause.pass(idle_time)),
-            () = &mut idle => return NoAnswer::Timeout,
+            () = &mut idle => return NoAnswer::Silent,
         }
     }
 }

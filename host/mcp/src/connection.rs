@@ -133,7 +133,7 @@ impl Opening<'_> {
                 }
                 return Err(match ended {
                     Ok(how) if choice == ProtocolChoice::Auto || is_of_transport(&error) => StartError::Ended(how),
-                    _ => StartError::of_handshake(error),
+                    _ => StartError::of_handshake(error, choice),
                 });
             }
         };
@@ -159,7 +159,7 @@ impl Opening<'_> {
         let handler = ServerMessageHandler::new(&self.interceptor);
         let service = match handler.serve_with_lifecycle(watched, lifecycle(choice)).await {
             Ok(service) => service,
-            Err(error) => return Err(why_refused(&means, error).await),
+            Err(error) => return Err(why_refused(&means, error, choice).await),
         };
         let connection = self.opened(service, None, broken.clone(), broken).await;
         opening.disarm();
@@ -176,13 +176,13 @@ impl Opening<'_> {
                 .map_or(StartError::NoStream(error), |(status, login)| StartError::Login(status, login))
         })?;
         self.interceptor.hearing().always();
-        // No other revision had this transport.
-        let served = ServerMessageHandler::new(&self.interceptor)
-            .serve_with_lifecycle(transport, lifecycle(ProtocolChoice::Initialize))
-            .await;
+        // The newer kind of revisions never had this transport: nothing else is to be set for it.
+        let choice = ProtocolChoice::Initialize;
+        let served =
+            ServerMessageHandler::new(&self.interceptor).serve_with_lifecycle(transport, lifecycle(choice)).await;
         let service = match served {
             Ok(service) => service,
-            Err(error) => return Err(why_refused(&means, error).await),
+            Err(error) => return Err(why_refused(&means, error, ProtocolChoice::Auto).await),
         };
         Ok(self.opened(service, None, broken.clone(), broken).await)
     }
@@ -228,11 +228,11 @@ impl Opening<'_> {
 }
 
 /// Why a server over HTTP did not take the handshake, as far as that can be found out.
-async fn why_refused(means: &Means, error: ClientInitializeError) -> StartError {
+async fn why_refused(means: &Means, error: ClientInitializeError, choice: ProtocolChoice) -> StartError {
     match means.refusals.login() {
         Some((status, login)) => StartError::Login(status, login),
         None if means.refusals.may_be_older() && HttpSse::is_spoken(means).await => StartError::OlderTransport,
-        None => StartError::of_handshake(error),
+        None => StartError::of_handshake(error, choice),
     }
 }
 

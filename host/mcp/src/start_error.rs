@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use footbridge_outbound::BadAddress;
 use footbridge_processes::launch::LaunchError;
+use footbridge_proto::rpc::ErrorCode;
 use rmcp::{model::ProtocolVersion, service::ClientInitializeError};
 
 use super::{
+    ProtocolChoice,
     http_sse::NoStream,
     listing::ListError,
     unanswered::{Failure, Login},
@@ -17,6 +19,10 @@ const SHOWN: usize = 8;
 
 /// Characters that are shown of a revision that nobody knows.
 pub(super) const MAX_REVISION: usize = 40;
+
+/// The codes of errors that say that a method, or a revision, is not known.
+const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
+const UNSUPPORTED_REVISION: i64 = -32022;
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +42,8 @@ pub(super) enum StartError {
         no_json: Option<String>,
     },
     /// It answered something else.
-    #[error("the handshake failed: {}", handshake(.0))]
-    Handshake(#[from] Box<ClientInitializeError>),
+    #[error("the handshake failed: {}{}", handshake(.0), next_step(.0, *.1))]
+    Handshake(Box<ClientInitializeError>, ProtocolChoice),
     /// It names the revisions that it speaks, and none was asked for.
     #[error("it speaks revision {} of the protocol, and was asked for {}", written(.0), written(.1))]
     Revisions(Vec<ProtocolVersion>, Vec<ProtocolVersion>),
@@ -87,6 +93,26 @@ fn handshake(error: &ClientInitializeError) -> String {
     }
 }
 
+/// What to set where it says that it does not know what it was asked first.
+fn next_step(error: &ClientInitializeError, choice: ProtocolChoice) -> &'static str {
+    let ClientInitializeError::JsonRpcError(told) = error else { return "" };
+    let code = i64::from(told.code.0);
+    // One over HTTP that refuses what it does not know (HTTP 4xx) is of the older kind, too.
+    let is_refused = choice == ProtocolChoice::Discover && code == ErrorCode::InvalidRequest.number();
+    let is_unknown = [METHOD_NOT_FOUND, UNSUPPORTED_REVISION].contains(&code)
+        || is_refused
+        || told.message.to_ascii_lowercase().contains("unsupported protocol version");
+    match choice {
+        ProtocolChoice::Initialize if is_unknown => {
+            "; it may speak revision 2026-07-28 alone: add \"protocol\": \"discover\" to its entry"
+        }
+        ProtocolChoice::Discover if is_unknown => {
+            "; it may speak older revisions alone: take \"protocol\": \"discover\" out of its entry, or set it to \"auto\""
+        }
+        _ => "",
+    }
+}
+
 /// What it printed in place of messages.
 fn instead(no_json: Option<&str>) -> String {
     no_json.map(|first| format!("; it prints what is no JSON, first: {first}")).unwrap_or_default()
@@ -100,12 +126,12 @@ fn written(revisions: &[ProtocolVersion]) -> String {
 
 impl StartError {
     /// Of a handshake that failed.
-    pub(super) fn of_handshake(error: ClientInitializeError) -> Self {
+    pub(super) fn of_handshake(error: ClientInitializeError, choice: ProtocolChoice) -> Self {
         match error {
             ClientInitializeError::NoCompatibleProtocolVersion { client_supported, server_supported } => {
                 Self::Revisions(server_supported, client_supported)
             }
-            other => Self::Handshake(Box::new(other)),
+            other => Self::Handshake(Box::new(other), choice),
         }
     }
 
@@ -119,7 +145,7 @@ impl StartError {
             },
             Self::Ended(_) => "it ended while starting; try again, or ask the operator",
             Self::Timeout { .. } => "it did not answer while starting; try again, or ask the operator",
-            Self::Handshake(_) => {
+            Self::Handshake(..) => {
                 "it could not be reached or does not speak the protocol; try again, or ask the operator"
             }
             Self::Login(..) => "it needs a login; ask the operator",
@@ -135,5 +161,34 @@ impl StartError {
             Self::Address(_) => "its address is refused; ask the operator",
             Self::NoConnection => "it has no connection; ask the operator",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ErrorCode as TheirCode, ErrorData};
+
+    use super::*;
+
+    #[test]
+    fn a_server_of_another_kind_of_revision_is_told_of_with_what_to_set() {
+        let said = |code, message: &'static str, choice| {
+            let error = ErrorData::new(TheirCode(code), message, None);
+            StartError::of_handshake(ClientInitializeError::JsonRpcError(error), choice).to_string()
+        };
+        for (code, message) in
+            [(-32022, "x"), (-32601, "Method not found"), (-32000, "Bad Request: Unsupported protocol version: 2025")]
+        {
+            let initialize = said(code, message, ProtocolChoice::Initialize);
+            assert!(initialize.contains("add \"protocol\": \"discover\" to its entry"), "{initialize}");
+            let discover = said(code, message, ProtocolChoice::Discover);
+            assert!(discover.contains("take \"protocol\": \"discover\" out of its entry"), "{discover}");
+            assert!(!said(code, message, ProtocolChoice::Auto).contains("entry"));
+        }
+        let refused = said(-32600, "x", ProtocolChoice::Discover);
+        assert!(refused.contains("take \"protocol\": \"discover\" out of its entry"), "{refused}");
+        assert!(!said(-32600, "x", ProtocolChoice::Initialize).contains("entry"));
+        let other = said(-32603, "Internal error", ProtocolChoice::Initialize);
+        assert_eq!(other, "the handshake failed: it answered with an error: Internal error (code -32603)");
     }
 }

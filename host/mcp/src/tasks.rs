@@ -158,7 +158,7 @@ impl<'a> Task<'a> {
             }
         }
         sleep(self.idle).await;
-        Ended::Unanswered { left: true, why: NoAnswer::Timeout }
+        Ended::Unanswered { left: true, why: NoAnswer::Silent }
     }
 
     /// Waits, and asks how it is.

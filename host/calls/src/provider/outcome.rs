@@ -206,9 +206,12 @@ pub enum NoAnswer {
     /// The server ended, or its connection did.
     #[error("the server ended before it answered")]
     ServerGone,
-    /// Neither answer nor progress within the idle time, or the total time ran out.
+    /// The total time ran out.
     #[error("the server did not answer in time")]
     Timeout,
+    /// Neither answer nor progress within the idle time.
+    #[error("the server said nothing for too long")]
+    Silent,
     /// The client left; the server was told.
     #[error("cancelled")]
     Cancelled,

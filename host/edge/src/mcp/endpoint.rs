@@ -21,9 +21,9 @@ const ALL: &str = "/mcp";
 /// The only mode.
 const SEARCH: &str = "search";
 
-/// Whether a path is one of MCP's.
+/// Whether a path is one of MCP's. One of all servers may end with a slash, as clients write it that join paths.
 pub(super) fn is_ours(path: &str) -> bool {
-    path.strip_prefix(ALL).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && rest.len() > 1))
+    path.strip_prefix(ALL).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Why a request goes nowhere.
@@ -39,7 +39,7 @@ impl Endpoint {
     /// The endpoint of a request.
     pub(super) fn of(head: &Parts) -> Result<Self, NoEndpoint> {
         let rest = head::path(head).strip_prefix(ALL).ok_or(NoEndpoint::Path)?;
-        let server = match rest.strip_prefix('/') {
+        let server = match rest.strip_prefix('/').filter(|encoded| !encoded.is_empty()) {
             Some(encoded) => Some(decoded(encoded).ok_or(NoEndpoint::Path)?),
             None => None,
         };
@@ -115,8 +115,9 @@ mod tests {
         for broken in ["/mcp/%", "/mcp/%2", "/mcp/%zz", "/mcp/%+1", "/mcp/%ff"] {
             assert_eq!(read(broken).unwrap_err(), NoEndpoint::Path, "{broken}");
         }
-        assert!(is_ours("/mcp") && is_ours("/mcp/a") && is_ours("/mcp/a/b"));
-        for other in ["/mcp/", "/mcpx", "/MCP", "//mcp", "/", ""] {
+        assert_eq!(of("/mcp/?mode=search"), Some((None, true)));
+        assert!(is_ours("/mcp") && is_ours("/mcp/") && is_ours("/mcp/a") && is_ours("/mcp/a/b"));
+        for other in ["/mcpx", "/MCP", "//mcp", "/", ""] {
             assert!(!is_ours(other), "{other}");
         }
     }

@@ -257,7 +257,7 @@ async fn what_is_no_request_is_answered_as_the_protocol_has_it() {
         ("POST /mcp", "{", 400),
         ("POST /mcp", "[]", 400),
         ("PUT /mcp", "{}", 405),
-        ("POST /mcp/", "{}", 404),
+        ("POST /mcp/", "{", 400),
         ("POST /mcp/%zz", "{}", 404),
         ("GET /mcp/%zz", "", 404),
     ] {

@@ -107,7 +107,7 @@ async fn silence_is_a_timeout_and_the_server_is_told() {
     let record = folder.path().join("record");
     let spec = with_env(stdio("x", &["never-answers-call"]), "MISBEHAVING_RECORD", record.to_str().unwrap());
     let servers = Stage::with(spec).limit(|limits| limits.calls.idle_time = Duration::from_millis(200)).ready().await;
-    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));
+    assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Silent)));
     let cancel = CancellationToken::new();
     cancel.cancel();
     let never_sent = servers.send(outgoing(&servers, "echo", json!({})).await, &cancel, Events::default()).await;
@@ -210,7 +210,7 @@ async fn a_server_that_takes_no_input_leaves_calls_unsent_or_unknown_and_never_h
     let (first, second) = tokio::join!(call(&servers, "echo", big.clone()), call(&servers, "echo", big));
     for outcome in [&first, &second] {
         assert!(
-            matches!(outcome, Outcome::Unknown(NoAnswer::Timeout | NoAnswer::ServerGone) | Outcome::NotSent(_)),
+            matches!(outcome, Outcome::Unknown(NoAnswer::Silent | NoAnswer::ServerGone) | Outcome::NotSent(_)),
             "{outcome:?}"
         );
     }

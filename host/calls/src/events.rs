@@ -123,18 +123,12 @@ struct Watched {
 }
 
 impl Events {
-    /// To whoever watches, if anybody does. What this looks for is taken out of the texts.
+    /// To whoever watches, if anybody does, and wants to hear this of logs at least, or nothing of them. What the redactor
+    /// looks for is taken out of the texts.
     #[must_use]
-    pub fn new(watcher: Option<mpsc::Sender<Box<CallEvent>>>, redactor: &Redactor) -> Self {
-        let (furthest, logs) = (Mutex::new(f64::NEG_INFINITY), Some(LogLevel::Info));
+    pub fn new(watcher: Option<mpsc::Sender<Box<CallEvent>>>, redactor: &Redactor, logs: Option<LogLevel>) -> Self {
+        let furthest = Mutex::new(f64::NEG_INFINITY);
         let watched = watcher.map(|watcher| Arc::new(Watched { watcher, redactor: redactor.clone(), furthest, logs }));
-        Self { watched }
-    }
-
-    /// The same, to whoever wants to hear this of logs at least, or nothing of them.
-    #[must_use]
-    pub(crate) fn with_logs(self, logs: Option<LogLevel>) -> Self {
-        let watched = self.watched.and_then(Arc::into_inner).map(|watched| Arc::new(Watched { logs, ..watched }));
         Self { watched }
     }
 
@@ -197,7 +191,7 @@ mod tests {
     #[test]
     fn progress_that_goes_back_is_not_passed_on() {
         let (sender, mut receiver) = mpsc::channel(8);
-        let events = Events::new(Some(sender), &Redactor::default());
+        let events = Events::new(Some(sender), &Redactor::default(), None);
         for progress in [1.0, 3.0, 2.0, f64::NAN, 4.0] {
             events.progress(progress, None, None);
         }
@@ -212,7 +206,7 @@ mod tests {
     fn a_line_is_json_as_long_as_it_is_whole_and_one_line() {
         let (sender, mut receiver) = mpsc::channel(8);
         let redactor = Redactor::new(&[Secret::new("1234567890123")]);
-        let events = Events::new(Some(sender), &redactor);
+        let events = Events::new(Some(sender), &redactor, None);
         let long = format!("[\"{}\"]", "x".repeat(MAX_TEXT));
         for text in ["{\"a\":1.50}", "[1,\n2]", "{\"pin\":1234567890123}", long.as_str()] {
             events.line(LoggedLine { level: LogLevel::Alert, logger: None, message: text.to_owned(), is_json: true });

@@ -77,6 +77,6 @@ impl Watcher {
 
     /// Where what a provider tells goes, less the values of secrets.
     pub(crate) fn events(&self, redactor: &Redactor) -> Events {
-        Events::new(self.events.clone(), redactor).with_logs(self.logs)
+        Events::new(self.events.clone(), redactor, self.logs)
     }
 }

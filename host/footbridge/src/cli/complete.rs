@@ -14,7 +14,7 @@ use crate::{
     control::{self, client::ControlClient, wire::ListSessions},
 };
 
-/// How long the daemon may take: whoever presses a key waits.
+/// How long the daemon may take for each answer: whoever presses a key waits.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Prints what the last of these words may become.
@@ -49,29 +49,29 @@ impl Named {
     /// What there is of it.
     fn names(self, configs: &[PathBuf]) -> Vec<String> {
         let Ok(folders) = Folders::of_this_user() else { return Vec::new() };
-        if self == Self::Session {
-            return sessions(&folders);
-        }
-        let outline = Outline::read(configs, &folders);
-        let (settings, _problems_are_for_other_commands) = settings_of(&outline.settings);
-        let below = |key: &str| {
-            let node = settings.iter().find(|member| member.name == key).map(|member| &member.node);
-            let members = node.and_then(|node| node.members()).unwrap_or_default();
-            members.iter().map(|member| member.name.clone()).collect::<Vec<_>>()
-        };
+        let outline = || Outline::read(configs, &folders);
         match self {
-            Self::Policy => Policies::default().names().map(str::to_owned).chain(below("policies")).collect(),
-            Self::Server => outline.servers.iter().map(|server| server.name.clone()).collect(),
-            Self::Service => below("services"),
-            Self::Session => Vec::new(),
+            Self::Policy => {
+                Policies::default().names().map(str::to_owned).chain(members(&outline(), "policies")).collect()
+            }
+            Self::Server => outline().servers.into_iter().map(|server| server.name).collect(),
+            Self::Service => members(&outline(), "services"),
+            Self::Session => sessions(&folders),
         }
     }
 }
 
+/// The names of what stands below a name in the settings.
+fn members(outline: &Outline, below: &str) -> Vec<String> {
+    let (settings, _problems_are_for_other_commands) = settings_of(&outline.settings);
+    let node = settings.iter().find(|member| member.name == below).map(|member| &member.node);
+    let members = node.and_then(|node| node.members()).unwrap_or_default();
+    members.iter().map(|member| member.name.clone()).collect()
+}
+
 /// The daemon's sessions, if one runs.
 fn sessions(folders: &Folders) -> Vec<String> {
-    let listed = ControlClient::connect(&control::of_serve(&folders.runtime))
-        .and_then(|daemon| daemon.with_patience(PATIENCE))
+    let listed = ControlClient::connect_within(&control::of_serve(&folders.runtime), PATIENCE)
         .and_then(|mut daemon| daemon.call(&ListSessions {}));
     listed.unwrap_or_default().into_iter().map(|session| session.name).collect()
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{
     commands::Commands,
+    passed::is_passed_to_ask,
     programs::in_full,
     secrets::{Gathered, Reader, Written},
     servers::{EntryError, http},
@@ -67,21 +68,13 @@ impl Approval {
         let command = words.next().map(|program| approvers::CommandSpec {
             program: in_full(base, &program),
             args: words.collect(),
-            env: of_the_desktop(variables)
-                .chain(commands.passed(variables))
+            env: commands
+                .handed_on(variables, is_passed_to_ask)
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
         });
         Ok((approvers::ApprovalSettings { watch: self.watch, command, webhook }, reader.gathered))
     }
-}
-
-/// What leads a program to its user's desktop.
-fn of_the_desktop(variables: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
-    const NAMES: [&str; 5] =
-        ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
-    let ours = variables.iter().filter(|(name, _)| NAMES.contains(&name.as_str()));
-    ours.map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
 impl Webhook {
@@ -111,8 +104,16 @@ mod tests {
         let file = File::new(Path::new("/etc/f.toml"), text);
         let said = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
         let settings: Settings = file.read(&[], file.parse().map_err(|mistake| said(vec![mistake]))?).map_err(said)?;
-        let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
+        let variables = [("KEY", "s3cret-value"), ("DISPLAY", ":0"), ("XDG_RUNTIME_DIR", "/run/user/7")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
         settings.approval.meant(&file, &variables, &Commands::default()).map_err(|mistake| said(vec![mistake]))
+    }
+
+    #[test]
+    fn a_command_gets_what_leads_to_the_desktop_and_no_more_than_servers_besides() {
+        let (settings, _) = meant("[approval]\ncommand = [\"/bin/ask\"]\n").unwrap();
+        let names: Vec<String> = settings.command.unwrap().env.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["DISPLAY", "XDG_RUNTIME_DIR"]);
     }
 
     #[test]

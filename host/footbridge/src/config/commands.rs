@@ -101,8 +101,17 @@ impl Commands {
 
     /// Those of these variables of this process that servers get, and what of them.
     pub(super) fn passed<'a>(&'a self, all: &'a [(String, String)]) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let passed = all.iter().filter(|(name, _)| is_passed(name));
-        passed.filter_map(|(name, value)| Some((name.as_str(), self.withheld.handed_on(name, value)?)))
+        self.handed_on(all, is_passed)
+    }
+
+    /// Those of these variables of this process that this is said of, and what of them a program outside may have.
+    pub(super) fn handed_on<'a>(
+        &'a self,
+        all: &'a [(String, String)],
+        is_meant: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let meant = all.iter().filter(move |(name, _)| is_meant(name));
+        meant.filter_map(|(name, value)| Some((name.as_str(), self.withheld.handed_on(name, value)?)))
     }
 
     /// Where they start.

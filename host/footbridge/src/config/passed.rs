@@ -10,6 +10,14 @@ const PASSED_PREFIXES: [&str; 3] = ["LC_", "XDG_", "SSL_CERT_"];
 /// Ends of further ones, in either case.
 const PASSED_SUFFIXES: [&str; 2] = ["_PROXY", "_proxy"];
 
+/// Variables that lead a program to its user's desktop, where it may ask.
+const OF_THE_DESKTOP: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"];
+
+/// Whether a program that asks people gets this variable of the harness.
+pub(super) fn is_passed_to_ask(name: &str) -> bool {
+    is_passed(name) || OF_THE_DESKTOP.contains(&name)
+}
+
 /// Whether servers get this variable of the harness.
 pub(crate) fn is_passed(name: &str) -> bool {
     !name.starts_with(GUEST_PREFIX)

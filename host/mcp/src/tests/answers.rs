@@ -168,7 +168,7 @@ async fn progress_resets_the_idle_time_and_reaches_the_watcher_in_order() {
         .send(
             outgoing(&servers, "echo", json!({})).await,
             &CancellationToken::new(),
-            Events::new(Some(events), &Redactor::default()),
+            Events::new(Some(events), &Redactor::default(), None),
         )
         .await;
     assert_eq!(text(outcome), "done at last");

@@ -190,7 +190,7 @@ async fn whatever_ends_a_call_nothing_of_it_stays() {
         let (server, servers) = ready(trap, change).await;
         let (events, mut told) = tokio::sync::mpsc::channel(8);
         let call = outgoing(&servers, "echo", json!({})).await;
-        servers.send(call, &CancellationToken::new(), Events::new(Some(events), &Redactor::default())).await;
+        servers.send(call, &CancellationToken::new(), Events::new(Some(events), &Redactor::default(), None)).await;
         let over = async { while told.recv().await.is_some() {} };
         assert!(tokio::time::timeout(Duration::from_secs(5), over).await.is_ok(), "{trap:?}");
         end(server, servers).await;
@@ -596,9 +596,13 @@ async fn a_session_that_ends_with_its_stream_is_opened_again_before_a_call_finds
 async fn a_server_without_a_handshake_is_told_with_a_call_what_its_caller_hears_of_logs() {
     let (server, servers) = stateless(Trap::Unsubscribed, |_| {}).await;
     let (events, _told) = tokio::sync::mpsc::channel(8);
-    for (events, logs) in
-        [(Events::new(Some(events), &Redactor::default()), r#""logs":"info""#), (Events::default(), r#""logs":null"#)]
-    {
+    for (events, logs) in [
+        (
+            Events::new(Some(events), &Redactor::default(), Some(footbridge_calls::events::LogLevel::Info)),
+            r#""logs":"info""#,
+        ),
+        (Events::default(), r#""logs":null"#),
+    ] {
         let call = outgoing(&servers, "echo", json!({})).await;
         let outcome = servers.send(call, &CancellationToken::new(), events).await;
         let result = raw(outcome);

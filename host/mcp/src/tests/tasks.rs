@@ -25,7 +25,7 @@ async fn a_task_is_run_to_its_end_and_its_progress_told() {
     let shown = catalogue(&servers).await.entries().tool("work").unwrap().definition().get().to_owned();
     assert!(shown.contains(r#""execution":{"taskSupport":"optional"}"#), "{shown}");
     let (sender, mut receiver) = mpsc::channel(16);
-    let events = Events::new(Some(sender), &Redactor::default());
+    let events = Events::new(Some(sender), &Redactor::default(), None);
     let call = outgoing(&servers, "work", json!({"steps": 2})).await;
     let outcome = servers.send(call, &CancellationToken::new(), events).await;
     let total = Limits::default().calls.total_time;

@@ -135,7 +135,7 @@ async fn a_caller_that_leaves_cancels_upstream() {
         servers.send(
             outgoing(&servers, "echo", json!({})).await,
             &cancel,
-            Events::new(Some(events), &Redactor::default())
+            Events::new(Some(events), &Redactor::default(), None)
         ),
         leaves
     );

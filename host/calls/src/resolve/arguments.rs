@@ -104,7 +104,7 @@ pub(super) fn checked(
 ) -> Result<Found, Cause> {
     let unfit = |why| Cause::Arguments { server: server.clone(), name: tool.name().to_owned(), why };
     let value = parse_arguments(by.depth, text).map_err(unfit)?;
-    let compiled = by.schemas.get_or_compile(&server, tool.digest(), || tool.compile_schema());
+    let compiled = by.schemas.get_or_compile(&server, tool.digest(), || tool.compile_schema_first());
     let schema = compiled.map_err(|bad| match bad {
         BadSchema::NotNow => Cause::NoThread,
         bad => Cause::InvalidSchema { server: server.clone(), tool: tool.name().to_owned(), why: bad.to_string() },

@@ -138,10 +138,23 @@ impl Tool {
     /// # Errors
     /// [`BadSchema`] when it is not one that arguments can be checked against.
     pub fn compile_schema(&self) -> Result<InputSchema, BadSchema> {
+        InputSchema::compile(&self.input_schema()?)
+    }
+
+    /// The same of one whose provider checks its arguments, too; see [`InputSchema::compile_first`]. Providers that do not,
+    /// as of programs, offer no tool whose schema needs that.
+    ///
+    /// # Errors
+    /// As [`Self::compile_schema`].
+    pub fn compile_schema_first(&self) -> Result<InputSchema, BadSchema> {
+        InputSchema::compile_first(&self.input_schema()?)
+    }
+
+    fn input_schema(&self) -> Result<Value, BadSchema> {
         let broken = || BadSchema::Invalid("it cannot be read".to_owned());
         let members: Members<'_> = serde_json::from_str(self.definition.get()).map_err(|_| broken())?;
         let schema = members.get("inputSchema").ok_or_else(broken)?;
-        InputSchema::compile(&serde_json::from_str::<Value>(schema.get()).map_err(|_| broken())?)
+        serde_json::from_str(schema.get()).map_err(|_| broken())
     }
 }
 

@@ -71,7 +71,7 @@ pub enum BadSchema {
     #[error("more than {0} of its subschemas apply one through the other")]
     TooLong(usize),
     /// A pattern that cannot run in linear time, or is no pattern, or too large.
-    #[error("its pattern {0:?} is too large, or no regular expression, or one of names that looks ahead or back")]
+    #[error("its pattern {0:?} is too large, or no regular expression without look-around and back-references")]
     Pattern(String),
     /// Too many patterns.
     #[error("it has more than {0} patterns")]
@@ -116,12 +116,20 @@ impl std::fmt::Debug for InputSchema {
 }
 
 impl InputSchema {
+    /// Compiles a schema whose author checks it, too, as an MCP server the arguments of its tools: patterns that look ahead
+    /// or back are left to that. All else is checked.
+    ///
+    /// # Errors
+    /// [`BadSchema`].
+    pub fn compile_first(schema: &Value) -> Result<Self, BadSchema> {
+        Self::compile(&patterns::without_looks(schema))
+    }
+
     /// Compiles a schema.
     ///
     /// # Errors
     /// [`BadSchema`].
     pub fn compile(schema: &Value) -> Result<Self, BadSchema> {
-        let schema = &*patterns::without_looks(schema);
         let draft = dialect(schema)?;
         let cost = Cost::of(schema)?;
         let validator = match on_deep_stack(|| {

@@ -53,11 +53,14 @@ impl<'a> Patterns<'a> {
     }
 }
 
+/// Bytes of a pattern that is looked at for being one that looks ahead or back: names of groups in it are compared with each
+/// other.
+const MAX_LOOK: usize = 1024;
 /// Members of a schema whose values are values, not schemas.
 const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
 
 /// The schema without the patterns that texts have to match and that look ahead or back: none of them takes linear time,
-/// and whoever wrote one checks it itself. A pattern of names stays, since it says which schema a member has.
+/// and whoever wrote one has to check it. A pattern of names stays, since it says which schema a member has.
 pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
     if !has_looks(schema) {
         return Cow::Borrowed(schema);
@@ -91,7 +94,7 @@ fn leave_out_looks(schema: &mut Value) {
 
 /// Whether this member is a pattern that is one of ECMAScript and of no linear time.
 fn is_look(name: &str, value: &Value) -> bool {
-    let Some(pattern) = value.as_str().filter(|text| name == "pattern" && text.len() <= MAX_TEXT) else { return false };
+    let Some(pattern) = value.as_str().filter(|text| name == "pattern" && text.len() <= MAX_LOOK) else { return false };
     // Each begins so; what has none of both takes linear time if it is a pattern.
     let may_look = pattern.contains("(?") || pattern.contains('\\');
     may_look && jsonschema_regex::is_valid_ecma_regex(pattern) && !is_linear(pattern)

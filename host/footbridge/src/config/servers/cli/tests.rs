@@ -105,6 +105,11 @@ fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
         (json!({"name": "a", "env": {"X": {"file": "/no/such/file"}}}), "\"X\": cannot read the secret file"),
         (json!({"name": "a", "inputSchema": 5}), "inputSchema"),
         (json!({"name": "a", "inputSchema": {"type": 5}}), "\"inputSchema\" cannot be used"),
+        // Nobody else checks it: `-` at its beginning would make an option of it.
+        (
+            json!({"name": "a", "args": ["{x}"], "inputSchema": {"properties": {"x": {"pattern": "^(?!-)"}}}}),
+            "without look-around",
+        ),
         (json!({"name": "a", "timeout": "soon"}), "\"soon\" is no duration"),
         (json!({"name": "a", "output": "xml"}), "output \"xml\" is not known"),
         (json!({"name": "a", "argz": []}), "key \"argz\" is not known; did you mean \"args\"?"),

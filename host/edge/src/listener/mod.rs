@@ -24,6 +24,8 @@ use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use footbridge_proto::endpoint::{Endpoint, SocketPath, TcpEndpoint, TcpHost};
@@ -42,6 +44,10 @@ use vsock::{Ports, VsockClaim};
 /// Connections that may wait to be accepted. VMMs that carry vsock over Unix sockets freeze their guest when a queue
 /// is full.
 const BACKLOG: u32 = 1024;
+
+/// How often, and after which pauses, a port is asked for that is in use: a process that this one starts has all that
+/// was open here until it is another program, a port that was just closed among it.
+const IN_USE: (u32, Duration) = (20, Duration::from_millis(5));
 
 /// Where to listen, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +134,8 @@ impl Listeners {
             }
             Endpoint::Tcp(tcp) if !tcp.is_loopback() => return Err(BindError::NotLoopback(tcp.clone())),
             Endpoint::Tcp(tcp) => {
-                bind_tcp(tcp).map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
+                let bound = while_in_use(|| bind_tcp(tcp), |error| error.kind() == io::ErrorKind::AddrInUse);
+                bound.map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
                     io::ErrorKind::AddrInUse => BindError::InUse(endpoint.clone()),
                     _ => BindError::Io { endpoint: endpoint.clone(), source },
                 })?
@@ -247,10 +254,48 @@ impl Listener {
     }
 }
 
+/// Tries again where a port is in use, within [`IN_USE`].
+fn while_in_use<T, E>(bind: impl Fn() -> Result<T, E>, is_in_use: impl Fn(&E) -> bool) -> Result<T, E> {
+    let (times, pause) = IN_USE;
+    for _ in 1..times {
+        match bind() {
+            Err(error) if is_in_use(&error) => thread::sleep(pause),
+            bound => return bound,
+        }
+    }
+    bind()
+}
+
 fn bind_tcp(tcp: &TcpEndpoint) -> io::Result<TcpListener> {
     let address = tcp.primary();
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_is_asked_for_again_and_nothing_else_is() {
+        let asked = Cell::new(0);
+        let nth = |free: u32, error: io::ErrorKind| {
+            asked.set(0);
+            let bind = || {
+                asked.set(asked.get() + 1);
+                if asked.get() == free { Ok(()) } else { Err(io::Error::from(error)) }
+            };
+            while_in_use(bind, |error| error.kind() == io::ErrorKind::AddrInUse).map_err(|error| error.kind())
+        };
+        let (times, _) = IN_USE;
+        assert_eq!((nth(3, io::ErrorKind::AddrInUse), asked.get()), (Ok(()), 3));
+        assert_eq!((nth(times, io::ErrorKind::AddrInUse), asked.get()), (Ok(()), times));
+        assert_eq!((nth(0, io::ErrorKind::AddrInUse), asked.get()), (Err(io::ErrorKind::AddrInUse), times));
+        let denied = io::ErrorKind::PermissionDenied;
+        assert_eq!((nth(2, denied), asked.get()), (Err(denied), 1));
+    }
 }

@@ -25,6 +25,7 @@ use tokio_vsock::{VsockListener, VsockStream};
 use super::{
     AcceptPause, BACKLOG, BindError, Listen,
     claims::{Claim, Claims},
+    while_in_use,
 };
 use footbridge_processes::sys;
 
@@ -84,7 +85,8 @@ impl Ports {
         if let Some(there) = bound.get(&vsock.port) {
             return there.claim(*vsock, cid);
         }
-        let socket = bound_socket(vsock).map_err(|(step, errno)| refused(&endpoint, step, errno))?;
+        let socket = while_in_use(|| bound_socket(vsock), |(_, errno)| *errno == Errno::EADDRINUSE)
+            .map_err(|(step, errno)| refused(&endpoint, step, errno))?;
         self.serve(&mut bound, *vsock, socket, cid).map_err(|source| BindError::Io { endpoint, source })
     }
 

@@ -244,6 +244,27 @@ fn a_remembered_call_is_allowed_again_with_a_record_each_time() {
     drop(guest.starts_to_ask("callTool", note("not this one")));
 }
 
+#[test]
+fn what_is_remembered_is_listed_and_can_be_taken_back() {
+    let daemon = serves("");
+    let guest = asks(&daemon);
+    assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains("no call is allowed again"));
+    let sent = guest.starts_to_ask("callTool", note("again"));
+    let id = id(&daemon.host.pending(1));
+    daemon.host.approvals(&["revoke", &id]).fails(1, &["is pending", "approvals deny"]);
+    daemon.host.answers(&["allow", "--remember", &id]);
+    assert!(sent.answer().json()["result"].is_object());
+    assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains(&format!("{id}  remembered")));
+    assert!(daemon.host.approvals(&["show", &id]).well().contains("\"again\""));
+    assert!(daemon.host.approvals(&["list"]).well().contains("nothing waits"));
+    daemon.host.answers(&["revoke", &id]);
+    assert_eq!(reason(&guest.asks("callTool", note("again"))), "approval_denied");
+    assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains("no call is allowed again"));
+    daemon.host.approvals(&["revoke", &id]).fails(1, &["is used", "no yes to take back"]);
+    daemon.host.approvals(&["revoke", "ap-0000000000000000"]).fails(1, &["there is no approval"]);
+    assert_eq!(states(&daemon.host, &id), ["pending", "granted", "used", "denied"]);
+}
+
 /// A program that answers, and what it hears.
 fn answers(host: Host, script: &str) -> Host {
     let program = host.path().join("answers");

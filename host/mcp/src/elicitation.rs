@@ -26,6 +26,8 @@ pub(super) const ADDRESSES_WANTED: i64 = -32042;
 /// How many of them are told, and how long each may be, bytes.
 const MAX_ADDRESSES: usize = 4;
 const MAX_ADDRESS: usize = 2 * 1024;
+/// Longest error that is looked into for them, bytes.
+const MAX_ERROR: usize = 64 * 1024;
 
 /// The message of such an error, with its addresses.
 pub(super) fn with_addresses(message: String, error: &RawValue) -> String {
@@ -41,8 +43,10 @@ pub(super) fn with_addresses(message: String, error: &RawValue) -> String {
     struct Wanted {
         url: String,
     }
-    let wanted =
-        serde_json::from_str::<Error>(error.get()).map_or_else(|_| Vec::new(), |error| error.data.elicitations);
+    // Addresses that a person can open are in an error of a few.
+    let read = Some(error.get()).filter(|text| text.len() <= MAX_ERROR);
+    let wanted = read.and_then(|text| serde_json::from_str::<Error>(text).ok());
+    let wanted = wanted.map_or_else(Vec::new, |error| error.data.elicitations);
     let is_told = |url: &&str| url.len() <= MAX_ADDRESS && (url.starts_with("https://") || url.starts_with("http://"));
     let told = wanted.iter().map(|wanted| wanted.url.as_str()).filter(is_told).take(MAX_ADDRESSES);
     let told: Vec<String> = told.map(|url| Escaped(url).to_string()).collect();
@@ -142,6 +146,8 @@ mod tests {
         for none in [json!([]), json!("x"), json!([{"url": 5}]), json!([{"url": "file:///etc/passwd"}])] {
             assert_eq!(with(none), "m");
         }
+        let one = json!({"url": "https://a.example/"});
+        assert!(with(json!(vec![&one; 1_000])).ends_with("a.example/)") && with(json!(vec![&one; 100_000])) == "m");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Whether a server can say at all that its listings changed: on a stream of its own over HTTP, by a subscription in the
 //! stateless revision, or at any time.
 //!
-//! Where it cannot, a listing is outdated once it is old enough, and where it could not for a while, at once: what was
-//! said then is lost, and it may be another program now. Who looks is whoever uses the server, see `relisting`.
+//! Where it cannot, a listing is outdated once it is old enough, and where it could not for a while, which may be that from
+//! the listing to the first way, at once: what was said then is lost, and it may be another program now. Who looks is
+//! whoever uses the server, see `relisting`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,8 @@ pub(super) struct Hearing(Mutex<Ways>);
 #[derive(Debug, Default)]
 struct Ways {
     open: usize,
+    /// When there was one again, or first.
+    began: Option<Instant>,
     /// When there was none any more.
     ended: Option<Instant>,
 }
@@ -26,7 +29,12 @@ pub(super) struct Heard(Arc<Hearing>);
 impl Hearing {
     /// There is a way from now on.
     pub(super) fn begins(self: &Arc<Self>) -> Heard {
-        self.ways().open += 1;
+        let mut ways = self.ways();
+        if ways.open == 0 {
+            ways.began = Some(Instant::now());
+        }
+        ways.open += 1;
+        drop(ways);
         Heard(Arc::clone(self))
     }
 
@@ -48,7 +56,8 @@ impl Hearing {
 
     /// Whether one may have been lost since then.
     pub(super) fn may_have_missed(&self, since: Instant) -> bool {
-        self.ways().ended.is_some_and(|ended| ended >= since)
+        let ways = self.ways();
+        ways.began.is_some_and(|began| began > since) || ways.ended.is_some_and(|ended| ended >= since)
     }
 
     fn ways(&self) -> MutexGuard<'_, Ways> {

@@ -125,8 +125,9 @@ impl Kind {
     }
 }
 
-/// Lists everything that the server says it has.
-pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, ListError> {
+/// Lists everything that the server says it has. `before` is what it had a moment ago: of resources, templates and prompts
+/// that it fails to list, those.
+pub(super) async fn list(live: &Live, limits: &ServerLimits, before: Option<&Offered>) -> Result<Listed, ListError> {
     let repeats_parameters = live.lines.is_none() && live.is_stateless();
     let catalogue = Offered::of(Arc::clone(&live.origin));
     let disabled_tools = Arc::clone(&live.disabled_tools);
@@ -153,7 +154,12 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits) -> Result<Listed, L
             Ok(known) if known || matches!(kind, Kind::Templates) => {}
             Ok(_) => listed.cut(kind, &UNKNOWN_LISTING),
             Err(gone @ ListError::Gone(_)) => return Err(gone),
-            Err(error) => listed.cut(kind, &error),
+            Err(error) => {
+                if let Some(before) = before {
+                    listed.catalogue.keep(kind.list(), before.entries(), limits);
+                }
+                listed.cut(kind, &error);
+            }
         }
     }
     Ok(listed)

@@ -5,7 +5,10 @@
 //! nobody uses is asked nothing.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -19,7 +22,10 @@ use super::{
     listing::{self, ListError, Listed},
     live::Live,
 };
-use footbridge_core::{catalogue::Entries, limits::ServerLimits};
+use footbridge_core::{
+    catalogue::{Entries, Offered},
+    limits::ServerLimits,
+};
 
 /// Notices of changed listings that come together are answered by one listing.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -64,22 +70,32 @@ pub(super) struct LastListing {
     began: Instant,
     /// How old it gets where nothing can be heard of changes.
     lasts: Duration,
+    /// Whether whoever used the server asked for it.
+    was_asked: bool,
 }
 
 impl LastListing {
     /// One that began then, and is there. `age` is what it gets where its server says nothing of that.
     pub(super) fn of(began: Instant, ttl: Option<Duration>, age: Duration) -> Self {
-        Self { began, lasts: ttl.map_or(age, |ttl| ttl.clamp(age / SOONER, age.saturating_mul(LATER))) }
+        let lasts = ttl.map_or(age, |ttl| ttl.clamp(age / SOONER, age.saturating_mul(LATER)));
+        Self { began, lasts, was_asked: false }
     }
 
     /// One that began then, and failed.
     pub(super) fn failed(began: Instant, age: Duration) -> Self {
-        Self { began, lasts: age / SOONER }
+        Self { began, lasts: age / SOONER, was_asked: false }
     }
 
+    /// The same, which came at this pace.
+    pub(super) fn at(self, pace: Pace) -> Self {
+        Self { was_asked: pace.waited.is_none(), ..self }
+    }
+
+    /// Whether it is to be made again before it is used. Where notices come and go all the time that sets a pace of its own.
     fn is_outdated(self, hearing: &Hearing) -> bool {
-        let is_old = !hearing.is_open() && self.began.elapsed() >= self.lasts;
-        is_old || hearing.may_have_missed(self.began)
+        let age = self.began.elapsed();
+        let is_old = !hearing.is_open() && age >= self.lasts;
+        is_old || (!self.was_asked || age >= FRESH) && hearing.may_have_missed(self.began)
     }
 }
 
@@ -128,7 +144,14 @@ pub(super) struct Relisted {
 }
 
 /// Lists again once the server says that something changed, but not before the gap is over; or once somebody asks.
-pub(super) async fn relist(live: Live, limits: &ServerLimits, gap: Duration, asks: &ListingAsks) -> Relisted {
+/// `before` is the last listing.
+pub(super) async fn relist(
+    live: Live,
+    limits: &ServerLimits,
+    gap: Duration,
+    asks: &ListingAsks,
+    before: Option<Arc<Offered>>,
+) -> Relisted {
     let noticed = async {
         tokio::time::sleep(gap).await;
         let since = Instant::now();
@@ -143,7 +166,8 @@ pub(super) async fn relist(live: Live, limits: &ServerLimits, gap: Duration, ask
     };
     let began = Instant::now();
     asks.lists.store(true, Ordering::Release);
-    Relisted { listed: listing::list(&live, limits).await, pace: Pace { gap, waited }, began }
+    let listed = listing::list(&live, limits, before.as_deref()).await;
+    Relisted { listed, pace: Pace { gap, waited }, began }
 }
 
 impl Pace {

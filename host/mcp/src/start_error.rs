@@ -125,6 +125,11 @@ fn written(revisions: &[ProtocolVersion]) -> String {
 }
 
 impl StartError {
+    /// The same of a server whose entry has this choice.
+    pub(super) fn of_choice(self, choice: ProtocolChoice) -> Self {
+        if let Self::Handshake(error, _) = self { Self::Handshake(error, choice) } else { self }
+    }
+
     /// Of a handshake that failed.
     pub(super) fn of_handshake(error: ClientInitializeError, choice: ProtocolChoice) -> Self {
         match error {

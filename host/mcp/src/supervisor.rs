@@ -163,7 +163,8 @@ impl Supervisor {
             Err(_) => Err(self.too_slow()),
             Ok(Err(error)) => {
                 self.choice = self.spec.protocol;
-                Err(error)
+                // What to set hangs on what is set, whatever was asked this time.
+                Err(error.of_choice(self.spec.protocol))
             }
             Ok(Ok(connection)) => {
                 if self.spec.protocol == ProtocolChoice::Auto {
@@ -191,7 +192,7 @@ impl Supervisor {
         let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
         let began = Instant::now();
         let first = tokio::select! {
-            first = tokio::time::timeout_at(deadline, listing::list(&live, limits)) => first,
+            first = tokio::time::timeout_at(deadline, listing::list(&live, limits, None)) => first,
             why = connection.ended() => return Over::Failed(StartError::Ended(why)),
             over = told(&shared, &stop) => return over,
         };
@@ -214,7 +215,7 @@ impl Supervisor {
             }
         }
         let background = subscribe(live.clone());
-        let relisting = relist(live.clone(), limits, Duration::ZERO, &shared.asks);
+        let relisting = relist(live.clone(), limits, Duration::ZERO, &shared.asks, self.last.clone());
         tokio::pin!(background, relisting);
         loop {
             tokio::select! {
@@ -224,8 +225,8 @@ impl Supervisor {
                         Err(_) => LastListing::failed(began, limits.list_age),
                     };
                     let gap = pace.next(self.listed_again(listed, connection));
-                    shared.asks.listed(listed_now);
-                    relisting.set(relist(live.clone(), limits, gap, &shared.asks));
+                    shared.asks.listed(listed_now.at(pace));
+                    relisting.set(relist(live.clone(), limits, gap, &shared.asks, self.last.clone()));
                 }
                 why = connection.ended() => return Over::Ended(why),
                 over = told(&shared, &stop) => return over,

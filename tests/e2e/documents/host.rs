@@ -4,6 +4,7 @@
 //! - nothing: a daemon runs, and had a call;
 //! - `servers`: the daemon has used its servers;
 //! - `approval`, `question`: a call, or a server's question, waits for each line, by the id that the line names;
+//! - `remembered`: the same, and the call is allowed again;
 //! - `changed`: a tool is not what was pinned;
 //! - `ends`: the command runs until it is told to end, on a terminal.
 
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use super::blocks::{self, Block};
 
 /// What may come after `host=`.
-pub(crate) const SITUATIONS: [&str; 6] = ["", "servers", "approval", "question", "changed", "ends"];
+pub(crate) const SITUATIONS: [&str; 7] = ["", "servers", "approval", "question", "remembered", "changed", "ends"];
 
 /// The id of an approval, as pages write it.
 const APPROVAL: &str = "ap-0b3f6c1d9a2e4f57";
@@ -68,13 +69,15 @@ pub(crate) fn run(block: &Block, situation: &str) {
             let _it_is_ready = daemon.opens("agent", &[]).asks("listTools", json!({"server": "demo"}));
             does(&daemon.host, block, &block.text);
         }
-        "approval" => {
+        "approval" | "remembered" => {
             let daemon = host(&Servers::demo()).serves();
+            let answer = if situation == "remembered" { "footbridge approvals allow --remember " } else { "" };
             with_what_waits(
                 block,
                 &daemon,
                 &json!({"server": "demo", "tool": "add_note"}),
                 |n| json!({"text": n.to_string()}),
+                answer,
             );
         }
         "question" => {
@@ -87,6 +90,7 @@ pub(crate) fn run(block: &Block, situation: &str) {
                 &daemon,
                 &json!({"server": "asker", "tool": "echo"}),
                 |n| json!({"questions": [question], "n": n}),
+                "",
             );
         }
         "changed" => changed(block),
@@ -109,15 +113,19 @@ fn plainly(block: &Block) {
     does(&daemon.host, block, &text);
 }
 
-/// For each line a call that waits, by a session of its own.
-fn with_what_waits(block: &Block, daemon: &Daemon, call: &Value, arguments: impl Fn(usize) -> Value) {
+/// For each line a call that waits, by a session of its own; `answer` is what is said to it before, where that is something.
+fn with_what_waits(block: &Block, daemon: &Daemon, call: &Value, arguments: impl Fn(usize) -> Value, answer: &str) {
     for (n, line) in lines(block).enumerate() {
         let guest = daemon.opens(&format!("waits-{n}"), &[]);
         let mut call = call.clone();
         call["arguments"] = arguments(n);
         let sent = guest.starts_to_ask("callTool", call);
         let pending = daemon.host.pending(1);
-        does(&daemon.host, block, &line.replace(APPROVAL, pending[0]["id"].as_str().unwrap()));
+        let id = pending[0]["id"].as_str().unwrap();
+        if !answer.is_empty() {
+            assert_eq!(types(&daemon.host, &format!("{answer}{id}")).status, 0);
+        }
+        does(&daemon.host, block, &line.replace(APPROVAL, id));
         drop(sent);
         // A client that leaves withdraws nothing.
         assert_eq!(types(&daemon.host, &format!("footbridge session revoke waits-{n}")).status, 0);

@@ -1,7 +1,7 @@
 //! The states of approvals, as a pure machine: the clock and new ids are handed in, nothing waits and nothing is
 //! written.
 //!
-//! pending, then granted, denied, expired or withdrawn; granted, then used or expired. There is at most one approval
+//! pending, then granted, denied, expired or withdrawn; granted, then used, expired or denied. There is at most one approval
 //! that is pending or granted for each [`Key`]; whoever asks for the same joins it as a waiter. The first waiter takes
 //! a grant, which uses it up, and the others go on under a new pending id. An ended approval never changes again, and
 //! only its state is kept of it.
@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(super) use super::entry::{Asked, Change, Entry, New, Place, Turn, Waiter};
+pub(super) use super::entry::{Asked, Change, Entry, New, Place, Remembered, Turn, Waiter};
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::{digest::Digest, limits::ApprovalLimits};
 
@@ -28,20 +28,14 @@ const NO_USABLE_ANSWER: &str = "footbridge (no_usable_answer)";
 pub(super) struct Book<P> {
     live: BTreeMap<ApprovalId, Entry<P>>,
     waiters: HashMap<Waiter, Place>,
-    past: Past,
+    past: Past<P>,
     next_waiter: u64,
     changes: Vec<Change<P>>,
 }
 
 impl<P> Book<P> {
     pub(super) fn new() -> Self {
-        Self {
-            live: BTreeMap::new(),
-            waiters: HashMap::new(),
-            past: Past::default(),
-            next_waiter: 0,
-            changes: Vec::new(),
-        }
+        Self { live: BTreeMap::new(), waiters: HashMap::new(), past: Past::new(), next_waiter: 0, changes: Vec::new() }
     }
 
     /// What happened since this was asked last.
@@ -133,7 +127,7 @@ impl<P> Book<P> {
         self.past.sweep(now);
     }
 
-    /// Allows a pending one, and with `remember` the same call again.
+    /// Allows a pending one, and the same call again where something is to be kept of it to `remember` it by.
     ///
     /// # Errors
     /// The state of one that is not pending; nothing if it is not known.
@@ -142,14 +136,48 @@ impl<P> Book<P> {
         now: Instant,
         id: ApprovalId,
         by: Arc<str>,
-        remember: bool,
+        remember: Option<Arc<P>>,
     ) -> Result<(), Option<State>> {
-        let (key, _) = self.pending(now, id)?;
+        let (key, limits) = self.pending(now, id)?;
         self.grant(now, id, Arc::clone(&by));
-        if remember {
-            self.past.remember(key, format!("{by}, remembered from {id}").into());
+        if let Some(about) = remember {
+            self.past.remember(Remembered { id, key, about, limits, by });
         }
         Ok(())
+    }
+
+    /// Takes a yes back: that of one that is granted and not used yet, and what is remembered from one. The call is denied
+    /// from then on, as by [`Self::deny`].
+    ///
+    /// # Errors
+    /// The state of one whose yes does not hold; nothing if it is not known.
+    pub(super) fn revoke(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) -> Result<(), Option<State>> {
+        self.sweep(now);
+        let granted = self.live.get(&id).filter(|entry| entry.granted.is_some());
+        let granted = granted.map(|entry| (entry.key.clone(), entry.limits));
+        let forgotten = self.past.forget(id);
+        let remembered = forgotten.as_ref().map(|one| (one.key.clone(), one.limits));
+        let Some((key, limits)) = granted.or(remembered) else {
+            let is_pending = self.live.contains_key(&id);
+            return Err(if is_pending { Some(State::Pending) } else { self.past.state_of_any(id) });
+        };
+        self.past.deny(&key, now + limits.denial_time);
+        // What it granted just now, too.
+        let its = self.live.iter().filter(|(_, entry)| entry.granted.is_some() && entry.key == key);
+        for live in its.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.end(live, State::Denied, Some(Arc::clone(&by)));
+        }
+        if let Some(Remembered { id, key, about, .. }) = forgotten
+            && self.past.state_of_any(id) != Some(State::Denied)
+        {
+            self.changes.push(Change { id, state: State::Denied, key, about, approver: Some(by) });
+        }
+        Ok(())
+    }
+
+    /// What is allowed again, the oldest first.
+    pub(super) fn remembered(&self) -> impl Iterator<Item = &Remembered<P>> {
+        self.past.remembered()
     }
 
     /// Denies a pending one.

@@ -61,7 +61,11 @@ impl Desk {
     }
 
     fn allows(&mut self, id: ApprovalId) -> Result<(), Option<State>> {
-        self.book.allow(self.now, id, "me".into(), false)
+        self.book.allow(self.now, id, "me".into(), None)
+    }
+
+    fn revokes(&mut self, id: ApprovalId) -> Result<(), Option<State>> {
+        self.book.revoke(self.now, id, "me".into())
     }
 
     fn takes(&mut self, waiter: Waiter, key: &Key) -> Option<ApprovalId> {
@@ -102,7 +106,7 @@ fn what_is_remembered_is_for_those_too_who_wait_already() {
     let (mut desk, key) = (Desk::new(), key(1, 1, 1));
     let (first, second) = (desk.waits(&key), desk.waits(&key));
     let (id, _) = desk.looks(first);
-    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
     assert_eq!(desk.takes(first, &key), Some(id));
     let (other, turn) = desk.looks(second);
     assert!(other != id && turn == Turn::Ready, "{turn:?}");
@@ -207,7 +211,7 @@ fn what_is_remembered_is_allowed_each_time_until_something_changes() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
     let mut used = vec![desk.takes(waiter, &same).unwrap()];
     for _ in 0..2 {
         let waiter = desk.waits(&same);
@@ -227,7 +231,7 @@ fn what_is_remembered_waits_for_nobody() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), true).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
     desk.takes(waiter, &same).unwrap();
     for other in 2..5 {
         desk.waits(&key(1, other, 1));
@@ -238,13 +242,59 @@ fn what_is_remembered_waits_for_nobody() {
 }
 
 #[test]
+fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
+    let (mut desk, same) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&same);
+    let (id, _) = desk.looks(waiter);
+    assert_eq!(desk.revokes(id), Err(Some(State::Pending)), "nobody said yes");
+    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
+    desk.takes(waiter, &same).unwrap();
+    assert_eq!(desk.book.remembered().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    // Granted by what is remembered, and not used yet.
+    let granted = desk.waits(&same);
+    let (of_granted, _) = desk.looks(granted);
+    desk.book.changes();
+    desk.revokes(id).unwrap();
+    let said = desk.book.changes();
+    let said: Vec<_> = said.iter().map(|one| (one.id, one.state, one.approver.as_deref().unwrap())).collect();
+    assert_eq!(said, [(of_granted, State::Denied, "me"), (id, State::Denied, "me")]);
+    assert_eq!((desk.looks(granted).1, desk.takes(granted, &same)), (Turn::Over(State::Denied), None));
+    assert!(matches!(desk.asks(&same), Asked::Hushed(_)));
+    assert_eq!((desk.revokes(id), desk.book.remembered().count()), (Err(Some(State::Used)), 0));
+    desk.passes(limits().denial_time);
+    let waiter = desk.waits(&same);
+    assert_eq!(desk.takes(waiter, &same), None, "it is asked about again");
+    assert_eq!(desk.revokes(ApprovalId(999)), Err(None));
+}
+
+#[test]
+fn a_grant_that_is_not_used_yet_can_be_taken_back() {
+    let mut desk = Desk::new();
+    for remember in [false, true] {
+        let key = key(1, u8::from(remember), 1);
+        let (first, second) = (desk.waits(&key), desk.waits(&key));
+        let (id, _) = desk.looks(first);
+        desk.book.allow(desk.now, id, "me".into(), remember.then(|| Arc::new(()))).unwrap();
+        desk.book.changes();
+        desk.revokes(id).unwrap();
+        assert_eq!(desk.takes(first, &key), None);
+        for waiter in [first, second] {
+            assert_eq!(desk.looks(waiter), (id, Turn::Over(State::Denied)));
+        }
+        assert_eq!(desk.book.changes().iter().map(|one| one.state).collect::<Vec<_>>(), [State::Denied], "once");
+        assert_eq!((desk.state(1, id), desk.book.remembered().count()), (Some(State::Denied), 0));
+        assert_eq!(desk.revokes(id), Err(Some(State::Denied)));
+    }
+}
+
+#[test]
 fn under_another_policy_nothing_of_the_one_before_counts() {
     let mut desk = Desk::new();
     let [asked, granted, remembered, of_another] = [key(1, 1, 1), key(1, 2, 1), key(1, 3, 1), key(2, 1, 1)];
     let waiters = [&asked, &granted, &remembered, &of_another].map(|key| desk.waits(key));
     let ids = waiters.map(|waiter| desk.looks(waiter).0);
     desk.allows(ids[1]).unwrap();
-    desk.book.allow(desk.now, ids[2], "me".into(), true).unwrap();
+    desk.book.allow(desk.now, ids[2], "me".into(), Some(Arc::new(()))).unwrap();
     desk.takes(waiters[2], &remembered).unwrap();
     desk.book.policy_changed(1, Digest::of("p"));
     assert_eq!(desk.state(1, ids[0]), Some(State::Pending), "it says the same");
@@ -261,6 +311,7 @@ enum Step {
     Ask(u64, u8, u8),
     Allow(usize, bool),
     Deny(usize),
+    Revoke(usize),
     Take(usize, u8),
     Leave(usize),
     Pass(u64),
@@ -272,6 +323,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..3u64, 0..3u8, 0..2u8).prop_map(|(session, arguments, definition)| Step::Ask(session, arguments, definition)),
         3 => (any::<usize>(), prop::bool::weighted(0.1)).prop_map(|(id, remember)| Step::Allow(id, remember)),
         1 => any::<usize>().prop_map(Step::Deny),
+        1 => any::<usize>().prop_map(Step::Revoke),
         4 => (any::<usize>(), 0..2u8).prop_map(|(waiter, definition)| Step::Take(waiter, definition)),
         2 => any::<usize>().prop_map(Step::Leave),
         1 => (0..90u64).prop_map(Step::Pass),
@@ -315,10 +367,14 @@ fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
             }
         }
         Step::Allow(n, remember) if ids > 0 => {
-            let _ = desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember);
+            let _ =
+                desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember.then(|| Arc::new(())));
         }
         Step::Deny(n) if ids > 0 => {
             let _ = desk.book.deny(desk.now, ApprovalId(1 + n as u64 % ids), "me".into());
+        }
+        Step::Revoke(n) if ids > 0 => {
+            let _ = desk.revokes(ApprovalId(1 + n as u64 % ids));
         }
         Step::Take(n, definition) => {
             let Some((waiter, mut key)) = pick(n, seen) else { return };
@@ -332,7 +388,7 @@ fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
         Step::Leave(n) => pick(n, seen).into_iter().for_each(|(waiter, _)| desk.book.leave(desk.now, waiter)),
         Step::Pass(seconds) => desk.passes(Duration::from_secs(seconds)),
         Step::EndSession(session) => desk.book.end_session(session),
-        Step::Allow(..) | Step::Deny(_) => {}
+        Step::Allow(..) | Step::Deny(_) | Step::Revoke(_) => {}
     }
 }
 
@@ -358,7 +414,9 @@ proptest! {
                 ["pending"]
                     | ["pending", "granted"]
                     | ["pending", "denied" | "expired" | "withdrawn"]
-                    | ["pending", "granted", "used" | "expired"]
+                    | ["pending", "granted", "used" | "expired" | "denied"]
+                    // What was remembered from it, too.
+                    | ["pending", "granted", "used" | "expired", "denied"]
             ), "{text:?}");
         }
     }

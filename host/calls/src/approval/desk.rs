@@ -119,6 +119,22 @@ impl Approvals {
         self.with(|book, now| give(book, now, id, answer, approver))
     }
 
+    /// Takes a yes back: of one that is granted and not used yet, and of calls that are allowed again since. The record says
+    /// who did, and by what `means`.
+    ///
+    /// # Errors
+    /// [`NotAnswered`].
+    pub fn revoke(&self, id: ApprovalId, by: &Operator, means: &str) -> Result<(), NotAnswered> {
+        let revoked = self.with(|book, now| book.revoke(now, id, by.by(means).into()));
+        revoked.map_err(|state| state.map_or(NotAnswered::Unknown(id), |state| NotAnswered::NoYes(id, state)))
+    }
+
+    /// The calls that are allowed again without asking, those that were allowed first come first.
+    #[must_use]
+    pub fn remembered(&self) -> Vec<ApprovalInfo> {
+        self.with(|book, _| book.remembered().map(view::remembered).collect())
+    }
+
     /// Those that are pending or granted, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<ApprovalInfo> {
@@ -128,12 +144,16 @@ impl Approvals {
         found.into_iter().map(|(_, info)| info).collect()
     }
 
-    /// One with its whole arguments, while it is pending or granted.
+    /// One with its whole arguments, while it is pending or granted, or its call is allowed again.
     ///
     /// # Errors
     /// [`NotAnswered::Unknown`].
     pub fn show(&self, id: ApprovalId) -> Result<ApprovalShown, NotAnswered> {
-        self.with(|book, _| book.get(id).map(|entry| view::shown(id, entry))).ok_or(NotAnswered::Unknown(id))
+        let found = self.with(|book, _| {
+            let live = book.get(id).map(|entry| view::shown(id, entry));
+            live.or_else(|| book.remembered().find(|one| one.id == id).map(view::remembered_shown))
+        });
+        found.ok_or(NotAnswered::Unknown(id))
     }
 
     /// Waits until an approval of this session is not pending any more, at most this long, and says its state and, in
@@ -252,20 +272,23 @@ fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, b
         (Answer::Deny, _) => return over(id, book.deny(now, id, by)),
         (Answer::Cancel, Some(_)) => return over(id, book.dismiss(now, id, by)),
         (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
-        (Answer::Allow { remember }, None) => return over(id, book.allow(now, id, by, remember)),
+        (Answer::Allow { remember }, None) => {
+            let kept = pending.filter(|_| remember).map(|about| Arc::new(about.kept()));
+            return over(id, book.allow(now, id, by, kept));
+        }
         (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),
         (Answer::Accept(given), Some(form)) => form.content(&given),
         (Answer::Accept(_) | Answer::Cancel, None) if pending.is_some() => {
             return Err(unfit("it is a call, which is allowed or denied as it is"));
         }
         // Says what became of it.
-        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, false)),
+        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, None)),
     };
     let content = given.map_err(|why| NotAnswered::Unfit(id, why))?;
     if let (Some(about), Some(content)) = (&pending, content) {
         about.answer_with(content.to_string());
     }
-    over(id, book.allow(now, id, by, false))
+    over(id, book.allow(now, id, by, None))
 }
 
 fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAnswered> {

@@ -249,7 +249,7 @@ mod tests {
     fn an_answer_that_its_server_did_not_wait_for_is_for_no_later_question() {
         let (mut book, now) = (Book::new(), Instant::now());
         let waiter = asked(&mut book, now, 1);
-        book.allow(now, ApprovalId(1), "me".into(), false).unwrap();
+        book.allow(now, ApprovalId(1), "me".into(), None).unwrap();
         book.leave(now, waiter);
         assert_eq!(book.state(now, 1, ApprovalId(1)), Some((State::Expired, None)));
         let waiter = asked(&mut book, now, 2);

@@ -60,6 +60,19 @@ pub(super) struct New<P> {
     pub(super) limits: ApprovalLimits,
 }
 
+/// A call that is allowed again.
+#[derive(Debug)]
+pub(super) struct Remembered<P> {
+    /// The approval that it was allowed with.
+    pub(super) id: ApprovalId,
+    pub(super) key: Key,
+    pub(super) about: Arc<P>,
+    /// Its session's.
+    pub(super) limits: ApprovalLimits,
+    /// Who allowed it.
+    pub(super) by: Arc<str>,
+}
+
 /// One that is pending or granted.
 #[derive(Debug)]
 pub(super) struct Entry<P> {

@@ -3,7 +3,8 @@
 //! This stage makes what the record demands: a [`Cleared`] is a call that the policy allows, or that a person allowed
 //! and whose grant is used up, durably. It cannot be made elsewhere, so a call that nobody allowed is not admitted.
 //!
-//! States of an approval: pending; then granted, denied, expired or withdrawn; granted, then used or expired. An
+//! States of an approval: pending; then granted, denied, expired or withdrawn; granted, then used, expired or denied, where
+//! whoever said yes takes it back. An
 //! approval is for one `key`: session, server, tool, the canonical text of the arguments, definition and policy. `book`
 //! is the machine, without clock or I/O; [`Approvals`] is what everybody shares: whoever waits, and whoever answers.
 //!

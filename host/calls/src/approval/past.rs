@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::{ApprovalId, Key, State};
+use super::{ApprovalId, Key, State, entry::Remembered};
 use footbridge_core::digest::Digest;
 
 /// Ended approvals of a session whose state is still told.
@@ -23,10 +23,10 @@ const DENIED_KEPT: usize = 1024;
 const REMEMBERED: usize = 1024;
 
 /// What is known of all sessions.
-#[derive(Debug, Default)]
-pub(super) struct Past {
+#[derive(Debug)]
+pub(super) struct Past<P> {
     of: HashMap<u64, OfSession>,
-    remembered: VecDeque<(Key, Arc<str>)>,
+    remembered: VecDeque<Remembered<P>>,
     /// How the last ones of sessions that are over ended, for the operator.
     over: VecDeque<(ApprovalId, State)>,
 }
@@ -38,7 +38,11 @@ struct OfSession {
     denied: HashMap<Digest, Instant>,
 }
 
-impl Past {
+impl<P> Past<P> {
+    pub(super) fn new() -> Self {
+        Self { of: HashMap::new(), remembered: VecDeque::new(), over: VecDeque::new() }
+    }
+
     /// Keeps how one ended.
     pub(super) fn ended(&mut self, session: u64, id: ApprovalId, state: State) {
         keep(&mut self.of.entry(session).or_default().ended, id, state);
@@ -74,22 +78,34 @@ impl Past {
     }
 
     /// Allows this again without asking.
-    pub(super) fn remember(&mut self, key: Key, by: Arc<str>) {
+    pub(super) fn remember(&mut self, one: Remembered<P>) {
         if self.remembered.len() == REMEMBERED {
             self.remembered.pop_front();
         }
-        self.remembered.push_back((key, by));
+        self.remembered.push_back(one);
+    }
+
+    /// What is allowed again, the oldest first.
+    pub(super) fn remembered(&self) -> impl Iterator<Item = &Remembered<P>> {
+        self.remembered.iter()
+    }
+
+    /// Allows again no more what was remembered from this approval.
+    pub(super) fn forget(&mut self, id: ApprovalId) -> Option<Remembered<P>> {
+        let at = self.remembered.iter().position(|one| one.id == id)?;
+        self.remembered.remove(at)
     }
 
     /// Who allowed this again. Where the tool or the policy changed since, it is forgotten for good.
     pub(super) fn allowed_by(&mut self, key: &Key) -> Option<Arc<str>> {
-        self.remembered.retain(|(known, _)| known == key || !known.is_same_call(key));
-        self.remembered.iter().find(|(known, _)| known == key).map(|(_, by)| Arc::clone(by))
+        self.remembered.retain(|one| one.key == *key || !one.key.is_same_call(key));
+        let one = self.remembered.iter().find(|one| one.key == *key)?;
+        Some(format!("{}, remembered from {}", one.by, one.id).into())
     }
 
     /// Forgets what a session was allowed again under another policy than this.
     pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
-        self.remembered.retain(|(key, _)| key.session != session || key.policy == policy);
+        self.remembered.retain(|one| one.key.session != session || one.key.policy == policy);
     }
 
     /// Forgets denials that hold no more.
@@ -103,7 +119,7 @@ impl Past {
     pub(super) fn end_session(&mut self, session: u64) {
         let ended = self.of.remove(&session).map(|session| session.ended);
         ended.into_iter().flatten().for_each(|(id, state)| keep(&mut self.over, id, state));
-        self.remembered.retain(|(key, _)| key.session != session);
+        self.remembered.retain(|one| one.key.session != session);
     }
 }
 
@@ -126,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_one_session_makes_it_keep_takes_nothing_from_others() {
-        let (mut past, now) = (Past::default(), Instant::now());
+        let (mut past, now) = (Past::<()>::new(), Instant::now());
         let later = |n: u64| now + Duration::from_secs(n);
         past.ended(1, ApprovalId(1), State::Denied);
         past.deny(&key(1, "a"), later(1));

@@ -6,7 +6,7 @@ use footbridge_proto::approval::ApprovalStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A call, or a question of a server, that waits for an answer, or was allowed and not made yet. What guests and
+/// A call, or a question of a server, that waits for an answer, or was allowed and not made yet, or is allowed again. What guests and
 /// servers wrote is in it as it is: it is escaped where it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalInfo {
@@ -54,11 +54,18 @@ pub struct ApprovalInfo {
     pub question: Option<QuestionInfo>,
     /// When it was asked, RFC 3339.
     pub asked: String,
-    /// When it ends by itself, RFC 3339.
-    pub expires: String,
+    /// When it ends by itself, RFC 3339; nothing of what is remembered, which does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
     /// Seconds until then.
     #[serde(default)]
     pub seconds_left: u64,
+    /// Who allowed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<String>,
+    /// Whether the same call is allowed again, without asking.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_remembered: bool,
     /// Whether `footbridge approvals` may not answer it: only who sits in front of the run, or a command or webhook.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_answered_elsewhere: bool,

@@ -54,12 +54,24 @@ pub enum Answer {
     Cancel,
 }
 
+/// What is said where a yes is to be taken back and there is none.
+fn no_yes(state: State) -> &'static str {
+    if state == State::Pending {
+        ": nobody has said yes; \"footbridge approvals deny\" says no"
+    } else {
+        ", and nothing is remembered from it: there is no yes to take back"
+    }
+}
+
 /// Why an answer came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnswered {
     /// Somebody or something was faster.
     #[error("approval {0} is {state}: it cannot be answered any more", state = .1.status())]
     Over(ApprovalId, State),
+    /// Nobody said yes, or that holds no more.
+    #[error("approval {0} is {state}{hint}", state = .1.status(), hint = no_yes(*.1))]
+    NoYes(ApprovalId, State),
     /// It is not known here.
     #[error("there is no approval {0}: \"footbridge approvals list\" shows all")]
     Unknown(ApprovalId),

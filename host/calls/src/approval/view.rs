@@ -8,7 +8,11 @@ use std::{
 use footbridge_proto::{approval::ApprovalStatus, wire};
 use serde_json::{json, value::RawValue};
 
-use super::{ApprovalId, book::Entry, form::Form};
+use super::{
+    ApprovalId, Key,
+    book::{Entry, Remembered},
+    form::Form,
+};
 use crate::{
     approval::{ApprovalInfo, ApprovalShown},
     auth::Principal,
@@ -81,6 +85,24 @@ impl Asking {
         self
     }
 
+    /// What is kept of a call that is allowed again. It is nobody's who waits, so it takes nothing of their budget.
+    pub(super) fn kept(&self) -> Self {
+        Self {
+            session: self.session.clone(),
+            labels: self.labels.clone(),
+            peer: self.peer.clone(),
+            effects: self.effects.clone(),
+            tool: self.tool.clone(),
+            policy: self.policy.clone(),
+            arguments: Arc::clone(&self.arguments),
+            body_bytes: self.body_bytes,
+            asked: self.asked,
+            form: None,
+            content: OnceLock::new(),
+            held: None,
+        }
+    }
+
     /// Keeps a part of the budget as long as it lives.
     pub(super) fn holding(mut self, held: Held) -> Self {
         self.held = Some(held);
@@ -125,11 +147,27 @@ pub(super) fn wall(until: tokio::time::Instant) -> SystemTime {
 
 /// One approval as commands read it.
 pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
-    let (key, about) = (&entry.key, &entry.about);
+    ApprovalInfo {
+        state: if entry.granted.is_some() { ApprovalStatus::Granted } else { ApprovalStatus::Pending },
+        expires: Some(timestamp(wall(entry.until))),
+        seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
+        approver: entry.granted.as_deref().map(str::to_owned),
+        is_abandoned: entry.waiters.is_empty(),
+        ..call(id, &entry.key, &entry.about)
+    }
+}
+
+/// One that is remembered, as commands read it.
+pub(super) fn remembered(one: &Remembered<Asking>) -> ApprovalInfo {
+    ApprovalInfo { approver: Some(one.by.to_string()), is_remembered: true, ..call(one.id, &one.key, &one.about) }
+}
+
+/// What was asked, of one that was granted.
+fn call(id: ApprovalId, key: &Key, about: &Asking) -> ApprovalInfo {
     let (head, tail) = ends(&about.arguments);
     ApprovalInfo {
         id: id.to_string(),
-        state: if entry.granted.is_some() { ApprovalStatus::Granted } else { ApprovalStatus::Pending },
+        state: ApprovalStatus::Granted,
         session: about.session.clone(),
         labels: about.labels.clone(),
         peer: about.peer.clone(),
@@ -148,16 +186,23 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         tail: tail.to_owned(),
         question: about.form.as_ref().map(Form::info),
         asked: timestamp(about.asked),
-        expires: timestamp(wall(entry.until)),
-        seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
+        expires: None,
+        seconds_left: 0,
+        approver: None,
+        is_remembered: false,
         is_answered_elsewhere: false,
-        is_abandoned: entry.waiters.is_empty(),
+        is_abandoned: false,
     }
 }
 
 /// One approval with its whole arguments.
 pub(super) fn shown(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalShown {
     ApprovalShown { info: info(id, entry), arguments: entry.about.arguments.to_string() }
+}
+
+/// One that is remembered, with its whole arguments.
+pub(super) fn remembered_shown(one: &Remembered<Asking>) -> ApprovalShown {
+    ApprovalShown { info: remembered(one), arguments: one.about.arguments.to_string() }
 }
 
 /// One approval for approvers.

@@ -64,7 +64,9 @@ pub trait ToolProvider: Send + Sync + 'static {
 
     /// Carries a call out, once. Only a recorded admission makes an [`Outgoing`]. A resource is asked for only of a
     /// server whose catalogue has resources or templates, a prompt only where the catalogue has it; for any other
-    /// request that it does not know a provider gives [`Outcome::not_offered`].
+    /// request that it does not know a provider gives [`Outcome::not_offered`]. A tool's arguments fit its input schema, but
+    /// for patterns that look ahead or back: what is left of the schema without those was checked, and they are the
+    /// provider's to check.
     ///
     /// When `context.cancel` is cancelled nobody waits any more: end soon, and say what became of the call.
     fn call(&self, outgoing: Outgoing, context: CallContext) -> BoxFuture<'_, Outcome>;

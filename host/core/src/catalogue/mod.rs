@@ -159,6 +159,24 @@ impl Offered {
         add(&mut self.own().prompts, prompt.name().into(), Arc::new(prompt), limits)
     }
 
+    /// Has of the resources, templates or prompts what there was before and is not there now, for a listing that broke off:
+    /// whether they are gone is not known. Tools are not kept.
+    pub fn keep(&mut self, kind: ListKind, before: &Entries, limits: &ServerLimits) {
+        // What is over a limit, or there again, is left out.
+        match kind {
+            ListKind::Tools => {}
+            ListKind::Resources => {
+                before.resources().for_each(|(_, raw)| drop(self.add_resource(raw.to_owned(), limits)))
+            }
+            ListKind::Templates => {
+                before.templates().for_each(|(_, raw)| drop(self.add_template(raw.to_owned(), limits)))
+            }
+            ListKind::Prompts => {
+                before.prompts().for_each(|prompt| drop(self.add_prompt(prompt.definition().to_owned(), limits)));
+            }
+        }
+    }
+
     /// To add to. Nobody shares what is still being listed; if anybody did, they would keep what they have.
     fn own(&mut self) -> &mut Entries {
         Arc::make_mut(&mut self.entries)

@@ -76,7 +76,8 @@ pub fn hide(text: &str) -> Cow<'_, str> {
             continue;
         }
         let Some((from, to)) = secret_part(text, found.start(), found.end(), rest) else {
-            if matches!(rest, Rest::Jwt) {
+            // One in the middle of a word was not looked at.
+            if matches!(rest, Rest::Jwt) && begins(text.as_bytes(), found.start()) {
                 no_jwt = no_jwt_before(text.as_bytes(), found.end());
             }
             continue;
@@ -221,6 +222,11 @@ mod tests {
             let text = beginning.repeat(256 * 1024) + end;
             let hidden = hide(&text);
             assert_eq!(hidden.ends_with(MARK), end.ends_with(whole), "{beginning}{end}");
+        }
+        // In the middle of a word none begins, however many there are before a payload.
+        for end in [".aaaa", ".aaaa.", ".eyJzdWIiOiIxIn0"] {
+            let text = format!("x{}{end}", "eyJ".repeat(512 * 1024));
+            assert!(matches!(hide(&text), Cow::Borrowed(_)), "{end}");
         }
         // Where a payload follows, a header that is too short does not hide the next one.
         assert_eq!(hide("eyJ.eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0"), "eyJ.[redacted]");

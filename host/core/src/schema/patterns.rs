@@ -58,9 +58,15 @@ impl<'a> Patterns<'a> {
 const MAX_LOOK: usize = 1024;
 /// Members of a schema whose values are values, not schemas.
 const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
+/// Members whose members are schemas, by names that say nothing.
+const NAMED: [&str; 6] =
+    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+/// Members by which what fits less fits more: what they hold cannot be made wider.
+const TURNING: [&str; 4] = ["not", "oneOf", "if", "contains"];
 
 /// The schema without the patterns that texts have to match and that look ahead or back: none of them takes linear time,
-/// and whoever wrote one has to check it. A pattern of names stays, since it says which schema a member has.
+/// and whoever wrote one has to check it. A pattern of names stays, since it says which schema a member has. What is left
+/// refuses nothing that fits the schema: where one stands below `not` and the like, the whole of that goes.
 pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
     if !has_looks(schema) {
         return Cow::Borrowed(schema);
@@ -72,20 +78,54 @@ pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
 
 fn has_looks(schema: &Value) -> bool {
     match schema {
-        Value::Object(members) => members
-            .iter()
-            .any(|(name, value)| is_look(name, value) || (!VALUES.contains(&name.as_str()) && has_looks(value))),
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            is_look(name, value) || schemas(name, value).is_some_and(|mut below| below.any(has_looks))
+        }),
         Value::Array(items) => items.iter().any(has_looks),
         _ => false,
     }
 }
 
+/// The schemas of a member of a schema; none of one that holds values.
+fn schemas<'a>(name: &str, value: &'a Value) -> Option<Box<dyn Iterator<Item = &'a Value> + 'a>> {
+    match value {
+        _ if VALUES.contains(&name) => None,
+        Value::Object(members) if NAMED.contains(&name) => Some(Box::new(members.values())),
+        other => Some(Box::new(std::iter::once(other))),
+    }
+}
+
+/// Whether a schema has such a pattern, or may have one by what it refers to.
+fn may_look(schema: &Value) -> bool {
+    fn refers(schema: &Value) -> bool {
+        let is_reference = |name: &str| matches!(name, "$ref" | "$dynamicRef" | "$recursiveRef");
+        match schema {
+            Value::Object(members) => members.iter().any(|(name, value)| is_reference(name) || refers(value)),
+            Value::Array(items) => items.iter().any(refers),
+            _ => false,
+        }
+    }
+    has_looks(schema) || refers(schema)
+}
+
 fn leave_out_looks(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
-            members.retain(|name, value| !is_look(name, value));
-            let below = members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str()));
-            below.for_each(|(_, value)| leave_out_looks(value));
+            let has_most = members.contains_key("maxContains");
+            let turns = |name: &str| TURNING.contains(&name) && (name != "contains" || has_most);
+            let goes = |name: &str, value: &Value| is_look(name, value) || turns(name) && may_look(value);
+            let is_without_if = members.get("if").is_some_and(may_look);
+            members.retain(|name, value| {
+                !(goes(name, value) || is_without_if && matches!(name.as_str(), "then" | "else"))
+            });
+            for (name, value) in members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
+                match value {
+                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
+                        named.values_mut().for_each(leave_out_looks)
+                    }
+                    other => leave_out_looks(other),
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(leave_out_looks),
         _ => {}

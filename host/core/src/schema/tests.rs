@@ -238,6 +238,37 @@ fn a_pattern_that_looks_ahead_or_back_is_its_server_s_to_check_and_all_else_is_c
     }
 }
 
+#[test]
+fn where_such_a_pattern_turns_what_fits_the_whole_of_that_is_its_server_s_to_check() {
+    let look = json!({"pattern": "(?=x)"});
+    let named = json!({"x": look});
+    let fits = |schema: &Value, value: &str| {
+        let schema = json!({"properties": {"s": schema}, "$defs": named});
+        InputSchema::compile_first(&schema).unwrap().check(&json!({"s": value})) == Check::Fits
+    };
+    for schema in [
+        json!({"not": look}),
+        json!({"not": {"$ref": "#/$defs/x"}}),
+        json!({"not": {"anyOf": [{"type": "number"}, look]}}),
+        json!({"if": look, "then": false}),
+        json!({"if": look, "else": false}),
+        json!({"oneOf": [{"pattern": "^(?!foo)"}, {"const": "foo"}]}),
+    ] {
+        assert!(fits(&schema, "foo"), "{schema}");
+    }
+    let beside = json!({"not": look, "maxLength": 2, "allOf": [{"not": {"const": "no"}}]});
+    assert!(fits(&beside, "ab") && !fits(&beside, "abc") && !fits(&beside, "no"));
+    // Names of members say nothing.
+    for name in ["default", "const", "enum", "examples", "not", "if"] {
+        let schema = json!({"type": "object", "properties": {name: {"type": "string", "pattern": "(?=x)"}}});
+        let schema = InputSchema::compile_first(&schema).unwrap();
+        assert_eq!(schema.check(&json!({name: "foo"})), Check::Fits, "{name}");
+        assert_ne!(schema.check(&json!({name: 1})), Check::Fits, "{name}");
+    }
+    let most = json!({"properties": {"s": {"contains": {"pattern": "(?=x)"}, "maxContains": 0}}});
+    assert_eq!(InputSchema::compile_first(&most).unwrap().check(&json!({"s": ["foo"]})), Check::Fits);
+}
+
 /// A pattern whose states are all live at any place of a text of `a`.
 fn heavy(n: usize) -> String {
     format!("^(a?){{{}}}x{n}$", 300)

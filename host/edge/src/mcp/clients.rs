@@ -93,14 +93,15 @@ impl Clients {
         Some(known.client.clone())
     }
 
-    /// Until when a client reads the stream of changes that it asks for now: until it is gone, or asks for another. None
-    /// where it is gone already.
-    pub(super) fn streams(&self, session: &Session, id: &str) -> Option<CancellationToken> {
-        let mut sessions = self.sessions();
-        let known = sessions.get_mut(&session.serial())?.clients.get_mut(id)?;
+    /// Until when a client reads the stream of changes that begins now: until it is gone, which it may be already, or has
+    /// another.
+    pub(super) fn streams(&self, session: &Session, id: &str) -> CancellationToken {
         let until = CancellationToken::new();
-        known.stream = Some(until.clone().drop_guard());
-        Some(until)
+        let reads = until.clone().drop_guard();
+        if let Some(known) = self.sessions().get_mut(&session.serial()).and_then(|of| of.clients.get_mut(id)) {
+            known.stream = Some(reads);
+        }
+        until
     }
 
     /// What a client wants to hear of logs from now on.

@@ -51,7 +51,7 @@ use crate::{
 use answers::{McpEncoder, Shape};
 use clients::{Clients, McpClient};
 use endpoint::{Endpoint, NoEndpoint, Viewer};
-use footbridge_calls::{meta::CallMeta, request::repeated};
+use footbridge_calls::{auth::Principal, meta::CallMeta, request::repeated, session::Session};
 use refusals::Sought;
 use request::{McpCall, Message, Params, Wanted};
 use revision::{BadHead, Revision};
@@ -62,7 +62,7 @@ const SESSION: &str = "mcp-session-id";
 
 /// MCP.
 pub(crate) struct Mcp {
-    clients: Clients,
+    clients: Arc<Clients>,
     /// Calls that are tasks.
     kept: KeptCalls,
     /// How long what is about all servers waits for those that are starting.
@@ -72,7 +72,7 @@ pub(crate) struct Mcp {
 impl Mcp {
     /// Nobody has initialized yet.
     pub(crate) fn new(list_wait: Duration) -> Self {
-        Self { clients: Clients::default(), kept: KeptCalls::default(), list_wait }
+        Self { clients: Arc::default(), kept: KeptCalls::default(), list_wait }
     }
 
     fn post(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
@@ -185,13 +185,12 @@ impl Mcp {
     /// A stream of what changes, for a client that initialized.
     fn get(&self, asked: Asked<'_>, endpoint: Endpoint) -> ReadRequest {
         let answer = RpcAnswer { id: None };
-        let found = self.client(asked).and_then(|client| {
-            // A client that asks again has lost the one before: no message comes twice.
-            let until = self.clients.streams(asked.session, &client.id).ok_or(StatusCode::NOT_FOUND)?;
-            Ok((client, until))
-        });
-        match found {
-            Ok((client, until)) => {
+        match self.client(asked) {
+            Ok(client) => {
+                let (clients, id) = (Arc::clone(&self.clients), Arc::clone(&client.id));
+                // A client that asks again has lost the one before: no message comes twice. That one ends once this one is
+                // there; where this one is over a limit, it goes on.
+                let until = move |session: &Session| clients.streams(session, &id);
                 listening(endpoint, Wanted::all(), until, McpEncoder::new(answer, &client, Shape::Plain))
             }
             Err(status) => ReadRequest::Answered(answer.error(status, &clients::unknown(status))),
@@ -250,7 +249,12 @@ impl Told {
             }
             Message::Listen(wanted) => {
                 let wanted = Wanted { subscription: answer.id.clone(), ..wanted };
-                listening(endpoint, wanted, CancellationToken::new(), McpEncoder::new(answer, &client, Shape::Plain))
+                listening(
+                    endpoint,
+                    wanted,
+                    |_| CancellationToken::new(),
+                    McpEncoder::new(answer, &client, Shape::Plain),
+                )
             }
             Message::Call(McpCall::Tool { name, arguments }) if endpoint.search => {
                 match search_mode::read(&name, arguments.as_deref(), endpoint.clone(), wait) {
@@ -322,8 +326,14 @@ impl Dialect for Mcp {
     }
 }
 
-fn listening(endpoint: Endpoint, wanted: Wanted, until: CancellationToken, encoder: McpEncoder) -> ReadRequest {
-    let listen = Box::new(move |stages, principal| {
+fn listening(
+    endpoint: Endpoint,
+    wanted: Wanted,
+    until: impl FnOnce(&Session) -> CancellationToken + Send + 'static,
+    encoder: McpEncoder,
+) -> ReadRequest {
+    let listen = Box::new(move |stages, principal: Principal| {
+        let until = until(principal.session());
         changes::told(stages, principal, endpoint, wanted).take_until(until.cancelled_owned()).boxed()
     });
     ReadRequest::Asked { action: Action::Listen(listen), encoder: Box::new(encoder) }

@@ -7,10 +7,9 @@ use std::{error::Error, io, path::PathBuf, time::Duration};
 
 use footbridge_core::redact::Redactor;
 use footbridge_proto::text::Escaped;
-use futures::future::BoxFuture;
+use futures::{TryFutureExt as _, future::BoxFuture};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::unix::pipe::Receiver,
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     time::timeout,
 };
 
@@ -130,22 +129,30 @@ async fn converse(kept: &mut Kept, question: &str, redactor: &Redactor) -> Resul
         let ((), printed) = tokio::try_join!(tell, hear)?;
         Ok::<_, NoAnswer>((printed, kept.wait().await?))
     };
-    let ((printed, end), said) = tokio::try_join!(ended, last_of(stderr))?;
+    let ((printed, end), said) = tokio::try_join!(ended, last_of(stderr).err_into())?;
     match end {
         ProgramEnd::Exited(0) => Ok(decision::read(&printed)?),
         other => Err(NoAnswer::Failed(other.code(), last_line(&said, redactor))),
     }
 }
 
-/// The end of what it writes; the rest is passed over.
-async fn last_of(mut stderr: Receiver) -> Result<Vec<u8>, NoAnswer> {
-    let (mut last, mut read) = (Vec::new(), [0; 4096]);
+/// The end of what it writes; the rest is passed over, with the whole of a line of which a part is.
+async fn last_of(mut stderr: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
+    let (mut last, mut read, mut is_cut) = (Vec::new(), [0; 4096], false);
     loop {
         match stderr.read(&mut read).await? {
+            // A secret could lie across the cut.
+            0 if is_cut => {
+                return Ok(last
+                    .iter()
+                    .position(|byte| *byte == b'\n')
+                    .map_or_else(Vec::new, |end| last.split_off(end)));
+            }
             0 => return Ok(last),
             count => last.extend_from_slice(&read[..count]),
         }
         let gone = last.len().saturating_sub(MOST_KEPT);
+        is_cut |= gone > 0;
         last.drain(..gone);
     }
 }
@@ -163,6 +170,19 @@ mod tests {
     use footbridge_core::secret::Secret;
 
     use super::*;
+
+    #[tokio::test]
+    async fn of_a_line_that_was_cut_nothing_is_told() {
+        let long = "x".repeat(MOST_KEPT);
+        for (text, kept) in [
+            (format!("{long}\nends"), "\nends"),
+            (format!("a\n{long}"), ""),
+            (format!("{long}x"), ""),
+            ("short".to_owned(), "short"),
+        ] {
+            assert_eq!(String::from_utf8(last_of(text.as_bytes()).await.unwrap()).unwrap(), kept);
+        }
+    }
 
     #[test]
     fn the_last_line_is_told_without_secrets() {

@@ -2,7 +2,10 @@
 
 use super::{
     server::{ControlPeer, sent},
-    wire::{AllowApproval, Answered, ApprovalRequest, By, ListApprovals, Refusal, RefusalKind},
+    wire::{
+        AllowApproval, Answered, ApprovalRequest, By, ListApprovals, ListRemembered, Refusal, RefusalKind,
+        RevokeApproval,
+    },
 };
 use footbridge_calls::approval::ApprovalInfo;
 use footbridge_calls::approval::{Answer, ApprovalId, Approvals, Given, NotAnswered};
@@ -19,6 +22,12 @@ pub(crate) fn handle(
             let is_answered_elsewhere = !is_answered_here;
             let all = approvals.list().into_iter();
             sent(all.map(|one| ApprovalInfo { is_answered_elsewhere, ..one }).collect::<Vec<_>>())
+        }
+        ApprovalRequest::ListRemembered(ListRemembered {}) => sent(approvals.remembered()),
+        // Who may not say yes here may take one back.
+        ApprovalRequest::RevokeApproval(RevokeApproval { id: text }) => {
+            approvals.revoke(id(&text)?, &peer.operator(), "approvals revoke").map_err(refusal)?;
+            sent(Answered { id: text })
         }
         ApprovalRequest::ShowApproval(asked) => {
             let shown = id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal));
@@ -64,7 +73,7 @@ fn id(text: &str) -> Result<ApprovalId, Refusal> {
 fn refusal(error: NotAnswered) -> Refusal {
     let kind = match error {
         NotAnswered::Unknown(_) => RefusalKind::NotFound,
-        NotAnswered::Over(..) => RefusalKind::Taken,
+        NotAnswered::Over(..) | NotAnswered::NoYes(..) => RefusalKind::Taken,
         NotAnswered::Unfit(..) => RefusalKind::Invalid,
     };
     Refusal::new(kind, error.to_string())

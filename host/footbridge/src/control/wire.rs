@@ -14,7 +14,9 @@ use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-pub(crate) use approvals::{AllowApproval, Answered, By, DenyApproval, ListApprovals, ShowApproval};
+pub(crate) use approvals::{
+    AllowApproval, Answered, By, DenyApproval, ListApprovals, ListRemembered, RevokeApproval, ShowApproval,
+};
 
 pub(crate) use calls::{CallHeld, CallTool, CalledTool};
 pub(crate) use lists::{ListSessionNames, ListTools, ListedServer, ListedTool};
@@ -105,12 +107,16 @@ methods! {
     Approval ApprovalRequest {
         /// Show all approvals that are pending or granted.
         "approvals.list" ListApprovals -> Vec<ApprovalInfo>;
+        /// Show the calls that are allowed again without asking.
+        "approvals.remembered" ListRemembered -> Vec<ApprovalInfo>;
         /// Show one with its whole arguments.
         "approvals.show" ShowApproval -> ApprovalShown;
         /// Allow a call.
         "approvals.allow" AllowApproval -> Answered;
         /// Deny a call.
         "approvals.deny" DenyApproval -> Answered;
+        /// Take a yes back.
+        "approvals.revoke" RevokeApproval -> Answered;
     }
     /// About MCP servers and pins.
     Server ServerRequest {

@@ -547,7 +547,7 @@ async fn a_listing_that_nobody_could_say_is_outdated_is_made_again_for_whoever_u
         }
         let call = outgoing(&servers, "echo", json!({})).await;
         server.replace();
-        while !has(&catalogue(&servers).await, "other") {}
+        tokio::time::timeout(LONG, async { while !has(&catalogue(&servers).await, "other") {} }).await.unwrap();
         // It was decided about what is there no more.
         let outcome = servers.send(call, &CancellationToken::new(), Events::default()).await;
         assert!(matches!(outcome, Outcome::NotSent(NotSent::Changed)), "{outcome:?}");
@@ -555,6 +555,35 @@ async fn a_listing_that_nobody_could_say_is_outdated_is_made_again_for_whoever_u
         assert!(refused <= 1, "it is asked no more");
         end(server, servers).await;
     }
+}
+
+#[tokio::test]
+async fn what_changes_between_the_listing_and_the_first_subscription_is_listed_before_its_use() {
+    let (server, servers) = stateless(Trap::ChangesUnheard, |limits| limits.servers.list_age = 10 * LONG).await;
+    hears(&servers, true).await;
+    assert!(has(&catalogue(&servers).await, "other"));
+    let listed = || server.seen().iter().filter(|method| *method == "tools/list").count();
+    assert_eq!((listed(), has(&catalogue(&servers).await, "other"), listed()), (2, true, 2), "once");
+    end(server, servers).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_listed_again_is_what_it_was() {
+    let (server, servers) =
+        stateless(Trap::LosesPrompts, |limits| limits.servers.list_age = Duration::from_millis(1)).await;
+    assert!(catalogue(&servers).await.entries().prompt("p").is_some());
+    server.replace();
+    let changed = async {
+        loop {
+            let offered = catalogue(&servers).await;
+            if has(&offered, "other") {
+                return offered;
+            }
+        }
+    };
+    let offered = tokio::time::timeout(LONG, changed).await.unwrap();
+    assert!(offered.entries().prompt("p").is_some() && !has(&offered, "echo"), "{:?}", offered.entries());
+    end(server, servers).await;
 }
 
 #[tokio::test]

@@ -67,8 +67,12 @@ pub(super) enum Trap {
     Marked,
     /// Of the stateless revision; it takes subscriptions, which end when it is replaced, and has another tool then.
     Subscribed,
+    /// The same, and it has the other tool once it is asked for a subscription: nothing says so.
+    ChangesUnheard,
     /// The same without subscriptions.
     Unsubscribed,
+    /// The same with a prompt, and when it is replaced it fails to list that.
+    LosesPrompts,
     /// The same, and it says that it takes subscriptions, and answers with an error.
     RefusesSubscriptions,
     /// Has a stream for its session, and loses both when it is replaced.
@@ -261,7 +265,14 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
         return discovered(state.trap, id);
     }
     if method == "subscriptions/listen" {
+        if state.trap == Trap::ChangesUnheard {
+            state.replaced.cancel();
+        }
         return subscribed(&state, id);
+    }
+    if method == "prompts/list" && state.replaced.is_cancelled() {
+        let error = json!({"code": -32603, "message": "asked too often"});
+        return json_body(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
     }
     if method == "initialize" {
         *state.lost.lock().unwrap() = false;
@@ -280,6 +291,9 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
             json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": [
                 {"name": name, "inputSchema": {"type": "object"}},
             ]})
+        }
+        "prompts/list" => {
+            json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "prompts": [{"name": "p"}]})
         }
         "tools/list" => json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
         "tools/call" => {
@@ -303,7 +317,7 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
 
 /// A subscription that is there until it is replaced.
 fn subscribed(state: &State, id: &Value) -> Response<Body> {
-    if state.trap != Trap::Subscribed {
+    if !state.trap.is_subscribed() {
         let error = json!({"code": -32601, "message": "Method not found"});
         return json_body(json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string());
     }
@@ -331,7 +345,13 @@ fn until_replaced(first: String, state: &State) -> Response<Body> {
 
 impl Trap {
     fn is_stateless(self) -> bool {
-        matches!(self, Self::Marked | Self::Subscribed | Self::Unsubscribed | Self::RefusesSubscriptions)
+        let is_plain =
+            matches!(self, Self::Marked | Self::Unsubscribed | Self::LosesPrompts | Self::RefusesSubscriptions);
+        is_plain || self.is_subscribed()
+    }
+
+    fn is_subscribed(self) -> bool {
+        matches!(self, Self::Subscribed | Self::ChangesUnheard)
     }
 }
 
@@ -349,11 +369,17 @@ fn wants_login(trap: Trap) -> Option<Response<Body>> {
 
 fn discovered(trap: Trap, id: &Value) -> Response<Body> {
     let answer = match trap {
-        _ if trap.is_stateless() => json!({"result": {
-            "resultType": "complete", "supportedVersions": ["2026-07-28"],
-            "capabilities": {"tools": {"listChanged": matches!(trap, Trap::Subscribed | Trap::RefusesSubscriptions)}},
-            "ttlMs": 0, "cacheScope": "private",
-        }}),
+        _ if trap.is_stateless() => {
+            let says_so = trap.is_subscribed() || trap == Trap::RefusesSubscriptions;
+            let mut capabilities = json!({"tools": {"listChanged": says_so}});
+            if trap == Trap::LosesPrompts {
+                capabilities["prompts"] = json!({});
+            }
+            json!({"result": {
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
+                "ttlMs": 0, "cacheScope": "private",
+            }})
+        }
         Trap::Later => json!({"error": {
             "code": -32022, "message": "Unsupported protocol version",
             "data": {"supported": ["2031-01-01"], "requested": "2026-07-28"},
@@ -436,9 +462,13 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         Trap::Later | Trap::Login | Trap::LoginByOAuth | Trap::Forbids | Trap::OlderForeign => {
             status(StatusCode::INTERNAL_SERVER_ERROR)
         }
-        Trap::WrongId | Trap::Marked | Trap::Subscribed | Trap::Unsubscribed | Trap::RefusesSubscriptions => {
-            json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string())
-        }
+        Trap::WrongId
+        | Trap::Marked
+        | Trap::Subscribed
+        | Trap::ChangesUnheard
+        | Trap::Unsubscribed
+        | Trap::LosesPrompts
+        | Trap::RefusesSubscriptions => json_body(json!({"jsonrpc": "2.0", "id": 77_777, "result": {}}).to_string()),
     }
 }
 

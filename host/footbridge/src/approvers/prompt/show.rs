@@ -80,6 +80,11 @@ pub(crate) struct ApprovalLines {
     rest: Vec<String>,
 }
 
+/// How it is, in a word.
+pub(crate) fn state(one: &ApprovalInfo) -> &str {
+    if one.is_remembered { "remembered" } else { one.state.as_str() }
+}
+
 /// What is said of one whose callers left; nothing of others.
 pub(crate) fn abandoned(one: &ApprovalInfo) -> &'static str {
     if one.is_abandoned { "; whoever asked has left, the answer is kept for the same call" } else { "" }
@@ -100,15 +105,20 @@ impl ApprovalLines {
                 },
             },
             said: said(one, arguments),
-            rest: vec![
-                line("expires", &words(&one.expires)),
-                line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
-                line("peer", &words(&one.peer)),
-                line("policy", &words(&one.policy)),
-                line("approval", &format!("{} ({}{})", words(&one.id), words(one.state.as_str()), abandoned(one))),
-                line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
-                line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
-            ],
+            rest: one
+                .expires
+                .iter()
+                .map(|expires| line("expires", &words(expires)))
+                .chain(one.approver.iter().map(|approver| line("approver", &words(approver))))
+                .chain([
+                    line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
+                    line("peer", &words(&one.peer)),
+                    line("policy", &words(&one.policy)),
+                    line("approval", &format!("{} ({}{})", words(&one.id), words(state(one)), abandoned(one))),
+                    line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
+                    line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
+                ])
+                .collect(),
         }
     }
 
@@ -311,8 +321,10 @@ pub(crate) mod tests {
             tail: "end\u{200b}\"}".into(),
             question: None,
             asked: "2026-01-01T00:00:00Z".into(),
-            expires: "2026-01-01T00:05:00Z".into(),
+            expires: Some("2026-01-01T00:05:00Z".into()),
             seconds_left: 299,
+            approver: None,
+            is_remembered: false,
             is_answered_elsewhere: false,
             is_abandoned: false,
         }

@@ -22,7 +22,10 @@ use crate::{
     control::{
         self,
         client::{ControlClient, ControlClientError},
-        wire::{AllowApproval, By, DenyApproval, ListApprovals, Method, Refusal, RefusalKind, ShowApproval},
+        wire::{
+            AllowApproval, By, DenyApproval, ListApprovals, ListRemembered, Method, Refusal, RefusalKind,
+            RevokeApproval, ShowApproval,
+        },
     },
     report,
 };
@@ -35,11 +38,15 @@ const UNKNOWN_COLUMNS: u16 = 80;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ApprovalsCommand {
-    /// Show the calls that wait for an answer
+    /// Show the calls that wait for an answer, or those that are allowed again
     #[command(after_help = "Examples:
   footbridge approvals list
-  footbridge approvals list --json | jq -r .id")]
+  footbridge approvals list --json | jq -r .id
+  footbridge approvals list --remembered")]
     List {
+        /// Show the calls that were allowed with --remember, which are made without asking
+        #[arg(long)]
+        remembered: bool,
         /// Print JSON, one approval a line
         #[arg(long)]
         json: bool,
@@ -82,6 +89,17 @@ pub(super) enum ApprovalsCommand {
         /// Say neither yes nor no to a server's question
         #[arg(long)]
         cancel: bool,
+    },
+    /// Take a yes back: the call is not allowed again, and refused without asking for a minute
+    #[command(after_help = "Examples:
+  footbridge approvals list --remembered
+  footbridge approvals revoke ap-0b3f6c1d9a2e4f57
+
+It takes back what was remembered from an approval, and one that was allowed and whose call was not made yet. A call that
+was made already stays made.")]
+    Revoke {
+        /// Its id
+        id: ApprovalId,
     },
     /// Wait for calls and answer them, on a terminal
     #[command(after_help = watch_help())]
@@ -127,9 +145,14 @@ pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
 
 fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
     match command {
-        ApprovalsCommand::List { json } => {
-            let found = list(&mut connect(runtime)?);
-            let text = if json { show::json_lines(&found)? } else { show::table(&found) };
+        ApprovalsCommand::List { remembered, json } => {
+            let mut clients = connect(runtime)?;
+            let (found, none) = if remembered {
+                (list(&mut clients, &ListRemembered {}), "no call is allowed again without asking")
+            } else {
+                (list(&mut clients, &ListApprovals {}), "nothing waits for an answer")
+            };
+            let text = if json { show::json_lines(&found)? } else { show::table(&found, none) };
             Ok(report::out(&text)?)
         }
         ApprovalsCommand::Show { id, json } => {
@@ -150,6 +173,11 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
         ApprovalsCommand::Deny { id, cancel } => {
             ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny, cancel })?;
             report::note(&format!("{id} is {}", if cancel { "cancelled" } else { "denied" }));
+            Ok(())
+        }
+        ApprovalsCommand::Revoke { id } => {
+            ask_all(&mut connect(runtime)?, &RevokeApproval { id: id.to_string() })?;
+            report::note(&format!("{id} is revoked: its call is not allowed again"));
             Ok(())
         }
         ApprovalsCommand::Watch { json: true } => watch::print(runtime),
@@ -283,11 +311,11 @@ fn connected(
     Connected { clients, silent }
 }
 
-/// What waits at all of them, the oldest first. One that does not say is named, and has nothing.
-fn list(clients: &mut [ControlClient]) -> Vec<ApprovalInfo> {
+/// What all of them have of these, the oldest first. One that does not say is named, and has nothing.
+fn list<M: Method<Answer = Vec<ApprovalInfo>>>(clients: &mut [ControlClient], which: &M) -> Vec<ApprovalInfo> {
     let mut found = Vec::new();
     for client in clients {
-        match client.call(&ListApprovals {}) {
+        match client.call(which) {
             Ok(theirs) => found.extend(theirs),
             Err(error) => report::error(&anyhow::Error::new(error).context(harness_of(client))),
         }

@@ -3,7 +3,7 @@
 use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
-use crate::approvers::prompt::show::{ApprovalLines, abandoned, time_left, words, wrap};
+use crate::approvers::prompt::show::{ApprovalLines, abandoned, state, time_left, words, wrap};
 use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
 
 /// One JSON object a line, in which nothing steers a terminal.
@@ -19,19 +19,23 @@ pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<
 /// What is said of one that cannot be answered from here.
 const ELSEWHERE: &str = "(answered in front of its run, or by a command or webhook, only)";
 
-/// One line an approval.
-pub(super) fn table(found: &[ApprovalInfo]) -> String {
+/// One line an approval; `none` where there is none.
+pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
     if found.is_empty() {
-        return "nothing waits for an answer\n".to_owned();
+        return format!("{none}\n");
     }
     let line = |one: &ApprovalInfo| {
-        let (id, state, session) = (words(&one.id), words(one.state.as_str()), words(&one.session));
+        let (id, state, session) = (words(&one.id), words(state(one)), words(&one.session));
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
-        let (bytes, left, abandoned) =
-            (one.body_bytes.unwrap_or(one.bytes), time_left(one.seconds_left), abandoned(one));
-        format!("{id}  {state:7}  {session}  {call}  {bytes} bytes  {left}{abandoned}{elsewhere}\n")
+        let (bytes, abandoned) = (one.body_bytes.unwrap_or(one.bytes), abandoned(one));
+        // What is remembered has no end of its own, and somebody who said so.
+        let until = match (&one.approver, one.is_remembered) {
+            (Some(approver), true) => format!("by {}", words(approver)),
+            _ => time_left(one.seconds_left),
+        };
+        format!("{id}  {state:7}  {session}  {call}  {bytes} bytes  {until}{abandoned}{elsewhere}\n")
     };
     found.iter().map(line).collect()
 }
@@ -52,18 +56,37 @@ mod tests {
     use crate::approvers::prompt::show::tests::info;
     use footbridge_calls::approval::QuestionInfo;
 
+    const NONE: &str = "nothing waits for an answer";
+
+    #[test]
+    fn what_is_remembered_says_by_whom_and_has_no_end() {
+        let one = ApprovalInfo {
+            is_remembered: true,
+            expires: None,
+            seconds_left: 0,
+            approver: Some("zoe\u{1b}[2J (approvals allow)".into()),
+            ..info("ap-0000000000000001")
+        };
+        let text = table(std::slice::from_ref(&one), NONE);
+        assert!(text.contains("  remembered  ") && text.contains("  by zoe\\u{1b}[2J (approvals allow)"), "{text}");
+        assert!(!text.contains("left"), "{text}");
+        let whole = whole(&ApprovalShown { info: one, arguments: "{}".into() }, 200);
+        assert!(whole.contains("(remembered)") && !whole.contains("expires:"), "{whole}");
+        assert!(whole.lines().any(|line| line.starts_with("approver:")), "{whole}");
+    }
+
     #[test]
     fn a_question_is_told_from_a_call() {
         let question = QuestionInfo { message: "Which?".into(), url: None, fields: Vec::new() };
         let one = ApprovalInfo { question: Some(question), ..info("ap-0000000000000001") };
-        assert!(table(std::slice::from_ref(&one)).contains("question of demo/"));
+        assert!(table(std::slice::from_ref(&one), NONE).contains("question of demo/"));
     }
 
     #[test]
     fn what_cannot_be_answered_from_here_says_so() {
         let here = info("ap-0000000000000001");
         let elsewhere = ApprovalInfo { is_answered_elsewhere: true, ..here.clone() };
-        let text = table(&[here, elsewhere.clone()]);
+        let text = table(&[here, elsewhere.clone()], NONE);
         let marked: Vec<bool> = text.lines().map(|line| line.contains("in front of its run")).collect();
         assert_eq!(marked, [false, true], "{text}");
         assert!(whole(&ApprovalShown { info: elsewhere, arguments: "{}".into() }, 200).contains("in front of its run"));
@@ -72,7 +95,7 @@ mod tests {
     #[test]
     fn a_request_says_how_long_its_body_is() {
         let one = ApprovalInfo { kind: "http".into(), bytes: 233, body_bytes: Some(21), ..info("ap-0000000000000001") };
-        let text = table(&[one]);
+        let text = table(&[one], NONE);
         assert!(text.contains("  21 bytes  "), "{text}");
     }
 
@@ -80,7 +103,7 @@ mod tests {
     fn what_nobody_waits_for_any_more_says_so() {
         let waits = info("ap-0000000000000001");
         let left = ApprovalInfo { is_abandoned: true, ..waits.clone() };
-        let text = table(&[waits, left.clone()]);
+        let text = table(&[waits, left.clone()], NONE);
         let marked: Vec<bool> = text.lines().map(|line| line.contains("has left")).collect();
         assert_eq!(marked, [false, true], "{text}");
         let whole = whole(&ApprovalShown { info: left, arguments: "{}".into() }, 200);
@@ -91,9 +114,9 @@ mod tests {
     fn nothing_of_a_guest_or_server_steers_a_terminal_or_makes_a_line() {
         let one = info("ap-0000000000000001");
         let shown = ApprovalShown { info: one.clone(), arguments: "{\"x\":\"\u{202e}\"}".into() };
-        let text = [table(std::slice::from_ref(&one)), whole(&shown, 200)].concat();
+        let text = [table(std::slice::from_ref(&one), NONE), whole(&shown, 200)].concat();
         assert!(!text.chars().any(|c| c != '\n' && needs_escape(c)), "{text:?}");
-        assert_eq!(table(std::slice::from_ref(&one)).lines().count(), 1);
+        assert_eq!(table(std::slice::from_ref(&one), NONE).lines().count(), 1);
         let line = json_lines(std::slice::from_ref(&shown)).unwrap();
         assert!(!line.trim_end().chars().any(needs_escape));
         assert_eq!(serde_json::from_str::<ApprovalShown>(&line).unwrap(), shown);

@@ -2,15 +2,17 @@
 //! all and which only its owner can read. It is shown this once.
 
 use std::{
-    fs::File,
+    fs::OpenOptions,
     io::{self, Read as _, Write as _},
     net::Ipv4Addr,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context as _;
 use clap::Args;
 use footbridge_proto::{endpoint::Endpoint, token, vars};
+use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 use serde_json::json;
 use tempfile::NamedTempFile;
 
@@ -99,7 +101,13 @@ impl TokenFile {
 /// Whether a file begins as one that was written for a token, or is empty: anything else is somebody's own.
 fn holds_a_token(path: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
-    File::open(path)?.take(64).read_to_end(&mut beginning)?;
+    // Whoever can write to its folder may have put something else there meanwhile, which must not be waited for.
+    let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() {
+        file.take(64).read_to_end(&mut beginning)?;
+    } else {
+        return Ok(false);
+    }
     let variable = format!("{}=", vars::TOKEN);
     Ok(beginning.is_empty() || [token::PREFIX, &variable].iter().any(|is| beginning.starts_with(is.as_bytes())))
 }

@@ -8,6 +8,11 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListApprovals {}
 
+/// The calls that are allowed again without asking.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListRemembered {}
+
 /// One approval.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +50,14 @@ pub(crate) struct DenyApproval {
     /// Neither yes nor no to a server's question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cancel: bool,
+}
+
+/// A yes is taken back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RevokeApproval {
+    /// Its id.
+    pub(crate) id: String,
 }
 
 /// A command that answers.

@@ -68,8 +68,9 @@ pub(super) struct ListingAsks {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastListing {
     began: Instant,
-    /// How old it gets where nothing can be heard of changes.
+    /// How old it gets where nothing can be heard of changes, or where it failed.
     lasts: Duration,
+    has_failed: bool,
     /// Whether whoever used the server asked for it.
     was_asked: bool,
 }
@@ -78,12 +79,12 @@ impl LastListing {
     /// One that began then, and is there. `age` is what it gets where its server says nothing of that.
     pub(super) fn of(began: Instant, ttl: Option<Duration>, age: Duration) -> Self {
         let lasts = ttl.map_or(age, |ttl| ttl.clamp(age / SOONER, age.saturating_mul(LATER)));
-        Self { began, lasts, was_asked: false }
+        Self { began, lasts, has_failed: false, was_asked: false }
     }
 
     /// One that began then, and failed.
     pub(super) fn failed(began: Instant, age: Duration) -> Self {
-        Self { began, lasts: age / SOONER, was_asked: false }
+        Self { began, lasts: age / SOONER, has_failed: true, was_asked: false }
     }
 
     /// The same, which came at this pace.
@@ -94,7 +95,7 @@ impl LastListing {
     /// Whether it is to be made again before it is used. Where notices come and go all the time that sets a pace of its own.
     fn is_outdated(self, hearing: &Hearing) -> bool {
         let age = self.began.elapsed();
-        let is_old = !hearing.is_open() && age >= self.lasts;
+        let is_old = (self.has_failed || !hearing.is_open()) && age >= self.lasts;
         is_old || (!self.was_asked || age >= FRESH) && hearing.may_have_missed(self.began)
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(super) use super::entry::{Asked, Change, Entry, New, Place, Remembered, Turn, Waiter};
+pub(super) use super::entry::{Asked, Change, Entry, Kept, New, Place, Remembered, Turn, Waiter};
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::{digest::Digest, limits::ApprovalLimits};
 
@@ -136,12 +136,12 @@ impl<P> Book<P> {
         now: Instant,
         id: ApprovalId,
         by: Arc<str>,
-        remember: Option<Arc<P>>,
+        remember: Option<Kept<P>>,
     ) -> Result<(), Option<State>> {
         let (key, limits) = self.pending(now, id)?;
         self.grant(now, id, Arc::clone(&by));
-        if let Some(about) = remember {
-            self.past.remember(Remembered { id, key, about, limits, by });
+        if let Some(kept) = remember {
+            self.past.remember(Remembered { id, key, kept, limits, by });
         }
         Ok(())
     }
@@ -155,22 +155,23 @@ impl<P> Book<P> {
         self.sweep(now);
         let granted = self.live.get(&id).filter(|entry| entry.granted.is_some());
         let granted = granted.map(|entry| (entry.key.clone(), entry.limits));
-        let forgotten = self.past.forget(id);
-        let remembered = forgotten.as_ref().map(|one| (one.key.clone(), one.limits));
-        let Some((key, limits)) = granted.or(remembered) else {
+        let remembered = || self.past.remembered_from(id).map(|one| (one.key.clone(), one.limits));
+        let Some((key, limits)) = granted.or_else(remembered) else {
             let is_pending = self.live.contains_key(&id);
             return Err(if is_pending { Some(State::Pending) } else { self.past.state_of_any(id) });
         };
         self.past.deny(&key, now + limits.denial_time);
-        // What it granted just now, too.
+        // What grants it again, and what that granted just now, too.
+        let forgotten = self.past.forget(&key);
         let its = self.live.iter().filter(|(_, entry)| entry.granted.is_some() && entry.key == key);
         for live in its.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.end(live, State::Denied, Some(Arc::clone(&by)));
         }
-        if let Some(Remembered { id, key, about, .. }) = forgotten
-            && self.past.state_of_any(id) != Some(State::Denied)
-        {
-            self.changes.push(Change { id, state: State::Denied, key, about, approver: Some(by) });
+        for Remembered { id, key, kept: Kept { about, .. }, .. } in forgotten {
+            if self.past.state_of_any(id) != Some(State::Denied) {
+                let approver = Some(Arc::clone(&by));
+                self.changes.push(Change { id, state: State::Denied, key, about, approver });
+            }
         }
         Ok(())
     }

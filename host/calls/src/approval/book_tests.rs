@@ -23,6 +23,11 @@ fn key(session: u64, arguments: u8, definition: u8) -> Key {
     }
 }
 
+/// What is kept of a call that is remembered.
+fn kept() -> Option<Kept<()>> {
+    Some(Kept { about: Arc::new(()), bytes: 1 })
+}
+
 fn limits() -> ApprovalLimits {
     ApprovalLimits { pending_per_session: 3, ..ApprovalLimits::default() }
 }
@@ -106,7 +111,7 @@ fn what_is_remembered_is_for_those_too_who_wait_already() {
     let (mut desk, key) = (Desk::new(), key(1, 1, 1));
     let (first, second) = (desk.waits(&key), desk.waits(&key));
     let (id, _) = desk.looks(first);
-    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
     assert_eq!(desk.takes(first, &key), Some(id));
     let (other, turn) = desk.looks(second);
     assert!(other != id && turn == Turn::Ready, "{turn:?}");
@@ -211,7 +216,7 @@ fn what_is_remembered_is_allowed_each_time_until_something_changes() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
     let mut used = vec![desk.takes(waiter, &same).unwrap()];
     for _ in 0..2 {
         let waiter = desk.waits(&same);
@@ -231,7 +236,7 @@ fn what_is_remembered_waits_for_nobody() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
     desk.takes(waiter, &same).unwrap();
     for other in 2..5 {
         desk.waits(&key(1, other, 1));
@@ -247,7 +252,7 @@ fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
     assert_eq!(desk.revokes(id), Err(Some(State::Pending)), "nobody said yes");
-    desk.book.allow(desk.now, id, "me".into(), Some(Arc::new(()))).unwrap();
+    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
     desk.takes(waiter, &same).unwrap();
     assert_eq!(desk.book.remembered().map(|one| one.id).collect::<Vec<_>>(), [id]);
     // Granted by what is remembered, and not used yet.
@@ -268,13 +273,29 @@ fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
 }
 
 #[test]
+fn with_what_a_remembered_yes_granted_that_yes_is_taken_back_too() {
+    let (mut desk, same) = (Desk::new(), key(1, 1, 1));
+    let waiter = desk.waits(&same);
+    let (id, _) = desk.looks(waiter);
+    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.takes(waiter, &same).unwrap();
+    let granted = desk.waits(&same);
+    let (of_granted, _) = desk.looks(granted);
+    desk.revokes(of_granted).unwrap();
+    assert_eq!(desk.book.remembered().count(), 0);
+    desk.passes(limits().denial_time);
+    let waiter = desk.waits(&same);
+    assert_eq!(desk.takes(waiter, &same), None, "it is asked about again");
+}
+
+#[test]
 fn a_grant_that_is_not_used_yet_can_be_taken_back() {
     let mut desk = Desk::new();
     for remember in [false, true] {
         let key = key(1, u8::from(remember), 1);
         let (first, second) = (desk.waits(&key), desk.waits(&key));
         let (id, _) = desk.looks(first);
-        desk.book.allow(desk.now, id, "me".into(), remember.then(|| Arc::new(()))).unwrap();
+        desk.book.allow(desk.now, id, "me".into(), remember.then(kept).flatten()).unwrap();
         desk.book.changes();
         desk.revokes(id).unwrap();
         assert_eq!(desk.takes(first, &key), None);
@@ -294,7 +315,7 @@ fn under_another_policy_nothing_of_the_one_before_counts() {
     let waiters = [&asked, &granted, &remembered, &of_another].map(|key| desk.waits(key));
     let ids = waiters.map(|waiter| desk.looks(waiter).0);
     desk.allows(ids[1]).unwrap();
-    desk.book.allow(desk.now, ids[2], "me".into(), Some(Arc::new(()))).unwrap();
+    desk.book.allow(desk.now, ids[2], "me".into(), kept()).unwrap();
     desk.takes(waiters[2], &remembered).unwrap();
     desk.book.policy_changed(1, Digest::of("p"));
     assert_eq!(desk.state(1, ids[0]), Some(State::Pending), "it says the same");
@@ -368,7 +389,7 @@ fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
         }
         Step::Allow(n, remember) if ids > 0 => {
             let _ =
-                desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember.then(|| Arc::new(())));
+                desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember.then(kept).flatten());
         }
         Step::Deny(n) if ids > 0 => {
             let _ = desk.book.deny(desk.now, ApprovalId(1 + n as u64 % ids), "me".into());

@@ -273,7 +273,7 @@ fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, b
         (Answer::Cancel, Some(_)) => return over(id, book.dismiss(now, id, by)),
         (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
         (Answer::Allow { remember }, None) => {
-            let kept = pending.filter(|_| remember).map(|about| Arc::new(about.kept()));
+            let kept = pending.filter(|_| remember).map(|about| about.kept());
             return over(id, book.allow(now, id, by, kept));
         }
         (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),

@@ -60,13 +60,21 @@ pub(super) struct New<P> {
     pub(super) limits: ApprovalLimits,
 }
 
+/// What is kept of a call that is allowed again.
+#[derive(Debug)]
+pub(super) struct Kept<P> {
+    pub(super) about: Arc<P>,
+    /// What it takes in memory.
+    pub(super) bytes: usize,
+}
+
 /// A call that is allowed again.
 #[derive(Debug)]
 pub(super) struct Remembered<P> {
     /// The approval that it was allowed with.
     pub(super) id: ApprovalId,
     pub(super) key: Key,
-    pub(super) about: Arc<P>,
+    pub(super) kept: Kept<P>,
     /// Its session's.
     pub(super) limits: ApprovalLimits,
     /// Who allowed it.

@@ -21,6 +21,8 @@ const DENIED_KEPT: usize = 1024;
 
 /// Calls that are allowed again without asking, in all; beyond it the oldest is forgotten. People make them, by hand.
 const REMEMBERED: usize = 1024;
+/// What is kept of them in memory, bytes, in the same way.
+const REMEMBERED_BYTES: usize = 32 << 20;
 
 /// What is known of all sessions.
 #[derive(Debug)]
@@ -79,10 +81,11 @@ impl<P> Past<P> {
 
     /// Allows this again without asking.
     pub(super) fn remember(&mut self, one: Remembered<P>) {
-        if self.remembered.len() == REMEMBERED {
+        self.remembered.push_back(one);
+        let bytes = |all: &VecDeque<Remembered<P>>| all.iter().map(|one| one.kept.bytes).sum::<usize>();
+        while self.remembered.len() > REMEMBERED || bytes(&self.remembered) > REMEMBERED_BYTES {
             self.remembered.pop_front();
         }
-        self.remembered.push_back(one);
     }
 
     /// What is allowed again, the oldest first.
@@ -90,10 +93,16 @@ impl<P> Past<P> {
         self.remembered.iter()
     }
 
-    /// Allows again no more what was remembered from this approval.
-    pub(super) fn forget(&mut self, id: ApprovalId) -> Option<Remembered<P>> {
-        let at = self.remembered.iter().position(|one| one.id == id)?;
-        self.remembered.remove(at)
+    /// Which call is allowed again by this approval.
+    pub(super) fn remembered_from(&self, id: ApprovalId) -> Option<&Remembered<P>> {
+        self.remembered.iter().find(|one| one.id == id)
+    }
+
+    /// Allows this again no more. What was remembered of it.
+    pub(super) fn forget(&mut self, key: &Key) -> Vec<Remembered<P>> {
+        let (forgotten, kept) = std::mem::take(&mut self.remembered).into_iter().partition(|one| one.key == *key);
+        self.remembered = kept;
+        Vec::from_iter::<VecDeque<_>>(forgotten)
     }
 
     /// Who allowed this again. Where the tool or the policy changed since, it is forgotten for good.
@@ -132,12 +141,24 @@ fn keep(ended: &mut VecDeque<(ApprovalId, State)>, id: ApprovalId, state: State)
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::entry::Kept, *};
+    use footbridge_core::limits::ApprovalLimits;
 
     fn key(session: u64, name: &str) -> Key {
         let digest = Digest::of("x");
         let (server, name) = ("s".to_owned(), name.to_owned());
         Key { session, kind: "tool", server, name, arguments: digest, definition: None, policy: digest }
+    }
+
+    #[test]
+    fn what_is_remembered_takes_so_much_in_all() {
+        let mut past = Past::new();
+        for n in 0..100 {
+            let kept = Kept { about: Arc::new(()), bytes: 1 << 20 };
+            let (limits, by) = (ApprovalLimits::default(), "me".into());
+            past.remember(Remembered { id: ApprovalId(n), key: key(1, &n.to_string()), kept, limits, by });
+        }
+        assert_eq!(past.remembered().map(|one| one.id.0).collect::<Vec<_>>(), (68..100).collect::<Vec<_>>());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     ApprovalId, Key,
-    book::{Entry, Remembered},
+    book::{Entry, Kept, Remembered},
     form::Form,
 };
 use crate::{
@@ -86,8 +86,8 @@ impl Asking {
     }
 
     /// What is kept of a call that is allowed again. It is nobody's who waits, so it takes nothing of their budget.
-    pub(super) fn kept(&self) -> Self {
-        Self {
+    pub(super) fn kept(&self) -> Kept<Self> {
+        let about = Self {
             session: self.session.clone(),
             labels: self.labels.clone(),
             peer: self.peer.clone(),
@@ -100,7 +100,8 @@ impl Asking {
             form: None,
             content: OnceLock::new(),
             held: None,
-        }
+        };
+        Kept { bytes: self.arguments.len(), about: Arc::new(about) }
     }
 
     /// Keeps a part of the budget as long as it lives.
@@ -159,7 +160,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
 
 /// One that is remembered, as commands read it.
 pub(super) fn remembered(one: &Remembered<Asking>) -> ApprovalInfo {
-    ApprovalInfo { approver: Some(one.by.to_string()), is_remembered: true, ..call(one.id, &one.key, &one.about) }
+    ApprovalInfo { approver: Some(one.by.to_string()), is_remembered: true, ..call(one.id, &one.key, &one.kept.about) }
 }
 
 /// What was asked, of one that was granted.
@@ -202,7 +203,7 @@ pub(super) fn shown(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalShown {
 
 /// One that is remembered, with its whole arguments.
 pub(super) fn remembered_shown(one: &Remembered<Asking>) -> ApprovalShown {
-    ApprovalShown { info: remembered(one), arguments: one.about.arguments.to_string() }
+    ApprovalShown { info: remembered(one), arguments: one.kept.about.arguments.to_string() }
 }
 
 /// One approval for approvers.

@@ -162,17 +162,23 @@ impl Offered {
     /// Has of the resources, templates or prompts what there was before and is not there now, for a listing that broke off:
     /// whether they are gone is not known. Tools are not kept.
     pub fn keep(&mut self, kind: ListKind, before: &Entries, limits: &ServerLimits) {
-        // What is over a limit, or there again, is left out.
+        // What is there again takes no room; what is over a limit is left out.
+        let has = Arc::clone(&self.entries);
         match kind {
             ListKind::Tools => {}
-            ListKind::Resources => {
-                before.resources().for_each(|(_, raw)| drop(self.add_resource(raw.to_owned(), limits)))
-            }
-            ListKind::Templates => {
-                before.templates().for_each(|(_, raw)| drop(self.add_template(raw.to_owned(), limits)))
-            }
+            ListKind::Resources => before
+                .resources()
+                .filter(|(uri, _)| !has.has_resource(uri))
+                .for_each(|(_, raw)| drop(self.add_resource(raw.to_owned(), limits))),
+            ListKind::Templates => before
+                .templates()
+                .filter(|(uri, _)| !has.has_template(uri))
+                .for_each(|(_, raw)| drop(self.add_template(raw.to_owned(), limits))),
             ListKind::Prompts => {
-                before.prompts().for_each(|prompt| drop(self.add_prompt(prompt.definition().to_owned(), limits)));
+                before
+                    .prompts()
+                    .filter(|prompt| has.prompt(prompt.name()).is_none())
+                    .for_each(|prompt| drop(self.add_prompt(prompt.definition().to_owned(), limits)));
             }
         }
     }

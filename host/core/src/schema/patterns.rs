@@ -4,10 +4,13 @@
 //! as any other, and what is compiled is kept. So all of a schema's patterns are counted, each and all together have a
 //! most, and the size is what `cost` counts a text by.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use regex_automata::{nfa::thompson, util::syntax};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::BadSchema;
 
@@ -19,6 +22,8 @@ const MAX_TOGETHER: usize = 512 * 1024;
 const MAX_PATTERNS: usize = 200;
 /// Bytes of a pattern's text: what is read of it takes a thousand times as much, before its size can be told.
 const MAX_TEXT: usize = 8 * 1024;
+/// Classes such as `\s` and `\d` in one pattern.
+const MAX_CLASSES: usize = 128;
 /// Characters of a pattern that an error repeats.
 const MAX_SHOWN: usize = 60;
 
@@ -64,80 +69,144 @@ const NAMED: [&str; 6] =
 /// Members by which what fits less fits more: what they hold cannot be made wider.
 const TURNING: [&str; 4] = ["not", "oneOf", "if", "contains"];
 
+/// Members that stand for another schema.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+/// Members that hold for what others beside them say nothing of.
+const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
+
 /// The schema without the patterns that texts have to match and that look ahead or back: none of them takes linear time,
 /// and whoever wrote one has to check it. A pattern of names stays, since it says which schema a member has. What is left
-/// refuses nothing that fits the schema: where one stands below `not` and the like, the whole of that goes.
+/// refuses nothing that fits the schema: where one stands, or may by a reference, below `not` and the like, the whole of
+/// that goes, with what holds for what that says nothing of, and schemas that refer to it.
 pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
-    if !has_looks(schema) {
+    let mut seen = HashMap::new();
+    see_patterns(schema, &mut seen);
+    let looks: HashSet<&str> = seen.into_iter().filter(|(_, looks)| *looks).map(|(pattern, _)| pattern).collect();
+    if looks.is_empty() {
         return Cow::Borrowed(schema);
     }
     let mut other = schema.clone();
-    leave_out_looks(&mut other);
+    let mut wider = Wider { looks: &looks, has_turned: false };
+    wider.widen(&mut other);
+    if wider.has_turned {
+        each_schema(&mut other, &mut |members| members.retain(|name, _| !UNEVALUATED.contains(&name.as_str())));
+        leave_out_dangling(&mut other);
+    }
     Cow::Owned(other)
 }
 
-fn has_looks(schema: &Value) -> bool {
-    match schema {
-        Value::Object(members) => members.iter().any(|(name, value)| {
-            is_look(name, value) || schemas(name, value).is_some_and(|mut below| below.any(has_looks))
-        }),
-        Value::Array(items) => items.iter().any(has_looks),
-        _ => false,
-    }
-}
-
-/// The schemas of a member of a schema; none of one that holds values.
-fn schemas<'a>(name: &str, value: &'a Value) -> Option<Box<dyn Iterator<Item = &'a Value> + 'a>> {
-    match value {
-        _ if VALUES.contains(&name) => None,
-        Value::Object(members) if NAMED.contains(&name) => Some(Box::new(members.values())),
-        other => Some(Box::new(std::iter::once(other))),
-    }
-}
-
-/// Whether a schema has such a pattern, or may have one by what it refers to.
-fn may_look(schema: &Value) -> bool {
-    fn refers(schema: &Value) -> bool {
-        let is_reference = |name: &str| matches!(name, "$ref" | "$dynamicRef" | "$recursiveRef");
-        match schema {
-            Value::Object(members) => members.iter().any(|(name, value)| is_reference(name) || refers(value)),
-            Value::Array(items) => items.iter().any(refers),
-            _ => false,
-        }
-    }
-    has_looks(schema) || refers(schema)
-}
-
-fn leave_out_looks(schema: &mut Value) {
+/// Each pattern, and whether it looks ahead or back; of more than a schema may have, no more.
+fn see_patterns<'a>(schema: &'a Value, seen: &mut HashMap<&'a str, bool>) {
     match schema {
         Value::Object(members) => {
-            let has_most = members.contains_key("maxContains");
-            let turns = |name: &str| TURNING.contains(&name) && (name != "contains" || has_most);
-            let goes = |name: &str, value: &Value| is_look(name, value) || turns(name) && may_look(value);
-            let is_without_if = members.get("if").is_some_and(may_look);
-            members.retain(|name, value| {
-                !(goes(name, value) || is_without_if && matches!(name.as_str(), "then" | "else"))
-            });
-            for (name, value) in members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
+            for (name, value) in members.iter().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
                 match value {
-                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
-                        named.values_mut().for_each(leave_out_looks)
+                    Value::String(pattern) if name == "pattern" && seen.len() <= MAX_PATTERNS => {
+                        seen.entry(pattern).or_insert_with_key(|pattern| looks(pattern));
                     }
-                    other => leave_out_looks(other),
+                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
+                        named.values().for_each(|below| see_patterns(below, seen));
+                    }
+                    other => see_patterns(other, seen),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out_looks),
+        Value::Array(items) => items.iter().for_each(|item| see_patterns(item, seen)),
         _ => {}
     }
 }
 
-/// Whether this member is a pattern that is one of ECMAScript and of no linear time.
-fn is_look(name: &str, value: &Value) -> bool {
-    let Some(pattern) = value.as_str().filter(|text| name == "pattern" && text.len() <= MAX_LOOK) else { return false };
+/// What makes a schema wider.
+struct Wider<'a> {
+    looks: &'a HashSet<&'a str>,
+    /// Whether anything went by which what fits less fits more.
+    has_turned: bool,
+}
+
+impl Wider<'_> {
+    /// Leaves out what has to be. Whether there was anything, or may be by what is referred to.
+    fn widen(&mut self, schema: &mut Value) -> bool {
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Array(items) => return items.iter_mut().fold(false, |any, item| self.widen(item) | any),
+            _ => return false,
+        };
+        let has_most = members.contains_key("maxContains");
+        let (mut may_look, mut gone) = (false, Vec::new());
+        for (name, value) in members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
+            let name = name.as_str();
+            let is_look = name == "pattern" && value.as_str().is_some_and(|pattern| self.looks.contains(pattern));
+            let below = match value {
+                Value::Object(named) if NAMED.contains(&name) => {
+                    named.values_mut().fold(false, |any, below| self.widen(below) | any)
+                }
+                other => self.widen(other),
+            };
+            let turns = below && TURNING.contains(&name) && (name != "contains" || has_most);
+            self.has_turned |= turns;
+            may_look |= below || is_look || REFERENCES.contains(&name);
+            if is_look || turns {
+                gone.push(name.to_owned());
+            }
+        }
+        let is_without_if = gone.iter().any(|name| name == "if");
+        let goes = |name: &str| gone.iter().any(|one| one == name) || is_without_if && matches!(name, "then" | "else");
+        members.retain(|name, _| !goes(name));
+        may_look
+    }
+}
+
+/// Does this with the members of each schema in a schema, from the outside.
+fn each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    match schema {
+        Value::Object(members) => {
+            change(members);
+            for (name, value) in members.iter_mut().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
+                match value {
+                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
+                        named.values_mut().for_each(|below| each_schema(below, change));
+                    }
+                    other => each_schema(other, change),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| each_schema(item, change)),
+        _ => {}
+    }
+}
+
+/// Leaves out of schemas that refer to what is there no more all but what is referred to in them.
+fn leave_out_dangling(schema: &mut Value) {
+    let mut targets = HashSet::new();
+    each_schema(schema, &mut |members| targets.extend(target(members).map(str::to_owned)));
+    targets.retain(|target| schema.pointer(target).is_none());
+    each_schema(schema, &mut |members| {
+        if target(members).is_some_and(|target| targets.contains(target)) {
+            members.retain(|name, _| matches!(name.as_str(), "$defs" | "definitions"));
+        }
+    });
+}
+
+/// Where in the same schema one refers to, as a pointer.
+fn target(members: &Map<String, Value>) -> Option<&str> {
+    members.get("$ref")?.as_str()?.strip_prefix('#').filter(|pointer| pointer.starts_with('/'))
+}
+
+/// Whether this is a pattern of ECMAScript and of no linear time.
+fn looks(pattern: &str) -> bool {
     // Each begins so; what has none of both takes linear time if it is a pattern.
     let may_look = pattern.contains("(?") || pattern.contains('\\');
-    may_look && jsonschema_regex::is_valid_ecma_regex(pattern) && !is_linear(pattern)
+    may_look
+        && pattern.len() <= MAX_LOOK
+        && !has_many_classes(pattern)
+        && jsonschema_regex::is_valid_ecma_regex(pattern)
+        && !is_linear(pattern)
+}
+
+/// Whether it has more classes than one that people write. Each is translated by reading the whole of it again.
+fn has_many_classes(pattern: &str) -> bool {
+    let is_class = |pair: &&[u8]| pair[0] == b'\\' && b"sSdDwW".contains(&pair[1]);
+    pattern.as_bytes().windows(2).filter(is_class).count() > MAX_CLASSES
 }
 
 fn is_linear(pattern: &str) -> bool {
@@ -146,7 +215,7 @@ fn is_linear(pattern: &str) -> bool {
 
 /// None for what is no pattern of linear time, and for one that is too large.
 fn compiled(pattern: &str) -> Option<usize> {
-    let text = Some(pattern).filter(|pattern| pattern.len() <= MAX_TEXT)?;
+    let text = Some(pattern).filter(|pattern| pattern.len() <= MAX_TEXT && !has_many_classes(pattern))?;
     let translated = jsonschema_regex::to_rust_regex(text).ok()?;
     let mut compiler = thompson::Compiler::new();
     compiler.configure(thompson::Config::new().nfa_size_limit(Some(MAX_PATTERN)));

@@ -258,6 +258,17 @@ fn where_such_a_pattern_turns_what_fits_the_whole_of_that_is_its_server_s_to_che
     }
     let beside = json!({"not": look, "maxLength": 2, "allOf": [{"not": {"const": "no"}}]});
     assert!(fits(&beside, "ab") && !fits(&beside, "abc") && !fits(&beside, "no"));
+    // What nothing else speaks of is not what only that spoke of, nor is what referred to it.
+    let look = json!({"properties": {"e": {"pattern": "^(?!x)"}}});
+    let object = |part: Value| {
+        let mut schema =
+            json!({"unevaluatedProperties": false, "properties": {"r": {"$ref": "#/oneOf/0/properties/e"}}});
+        schema.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        InputSchema::compile_first(&schema).unwrap().check(&json!({"e": "foo", "r": "foo"}))
+    };
+    for part in [json!({"oneOf": [look, {"maxProperties": 0}]}), json!({"if": look, "then": look})] {
+        assert_eq!(object(part.clone()), Check::Fits, "{part}");
+    }
     // Names of members say nothing.
     for name in ["default", "const", "enum", "examples", "not", "if"] {
         let schema = json!({"type": "object", "properties": {name: {"type": "string", "pattern": "(?=x)"}}});
@@ -277,6 +288,8 @@ fn heavy(n: usize) -> String {
 #[test]
 fn patterns_are_counted_and_bounded_together() {
     let patterns = |count: usize, pattern: &dyn Fn(usize) -> String| json!({"properties": {"s": {"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()}}});
+    let classes = |count: usize| json!({"pattern": "\\s".repeat(count)});
+    assert!(matches!(refused(classes(4_000)), BadSchema::Pattern(_)) && InputSchema::compile(&classes(10)).is_ok());
     assert_eq!(refused(patterns(201, &|n| format!("^a{n}"))), BadSchema::TooManyPatterns(200));
     assert_eq!(refused(patterns(100, &heavy)), BadSchema::LargePatterns);
     assert!(InputSchema::compile(&patterns(500, &|_| "^a+$".to_owned())).is_ok(), "the same one counts once");

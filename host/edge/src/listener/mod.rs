@@ -47,7 +47,7 @@ const BACKLOG: u32 = 1024;
 
 /// How often, and after which pauses, a port is asked for that is in use: a process that this one starts has all that
 /// was open here until it is another program, a port that was just closed among it.
-const IN_USE: (u32, Duration) = (20, Duration::from_millis(5));
+const IN_USE: (u32, Duration) = (8, Duration::from_millis(5));
 
 /// Where to listen, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -125,9 +125,13 @@ fn written(revisions: &[ProtocolVersion]) -> String {
 }
 
 impl StartError {
-    /// The same of a server whose entry has this choice.
+    /// The same of a server whose entry has this choice. Where that is left to us there is nothing to set, whatever was
+    /// asked this time.
     pub(super) fn of_choice(self, choice: ProtocolChoice) -> Self {
-        if let Self::Handshake(error, _) = self { Self::Handshake(error, choice) } else { self }
+        match self {
+            Self::Handshake(error, _) if choice == ProtocolChoice::Auto => Self::Handshake(error, choice),
+            other => other,
+        }
     }
 
     /// Of a handshake that failed.
@@ -189,6 +193,16 @@ mod tests {
             let discover = said(code, message, ProtocolChoice::Discover);
             assert!(discover.contains("take \"protocol\": \"discover\" out of its entry"), "{discover}");
             assert!(!said(code, message, ProtocolChoice::Auto).contains("entry"));
+            // Found out, of a server that is asked as it comes; and of one for which nothing is ever to be set.
+            for (asked, entry) in [
+                (ProtocolChoice::Initialize, ProtocolChoice::Auto),
+                (ProtocolChoice::Discover, ProtocolChoice::Auto),
+                (ProtocolChoice::Auto, ProtocolChoice::Initialize),
+            ] {
+                let error = ErrorData::new(TheirCode(code), message, None);
+                let error = StartError::of_handshake(ClientInitializeError::JsonRpcError(error), asked);
+                assert!(!error.of_choice(entry).to_string().contains("entry"), "{asked:?}, {entry:?}");
+            }
         }
         let refused = said(-32600, "x", ProtocolChoice::Discover);
         assert!(refused.contains("take \"protocol\": \"discover\" out of its entry"), "{refused}");

@@ -163,7 +163,6 @@ impl Supervisor {
             Err(_) => Err(self.too_slow()),
             Ok(Err(error)) => {
                 self.choice = self.spec.protocol;
-                // What to set hangs on what is set, whatever was asked this time.
                 Err(error.of_choice(self.spec.protocol))
             }
             Ok(Ok(connection)) => {

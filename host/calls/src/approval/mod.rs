@@ -3,10 +3,10 @@
 //! This stage makes what the record demands: a [`Cleared`] is a call that the policy allows, or that a person allowed
 //! and whose grant is used up, durably. It cannot be made elsewhere, so a call that nobody allowed is not admitted.
 //!
-//! States of an approval: pending; then granted, denied, expired or withdrawn; granted, then used, expired or denied, where
-//! whoever said yes takes it back. An
-//! approval is for one `key`: session, server, tool, the canonical text of the arguments, definition and policy. `book`
-//! is the machine, without clock or I/O; [`Approvals`] is what everybody shares: whoever waits, and whoever answers.
+//! States of an approval: pending; then granted, denied, expired or withdrawn; granted, then used or expired, or denied,
+//! where a yes is taken back. An approval is for one `key`: session, server, tool, the canonical text of the arguments,
+//! definition and policy. `book` is the machine, without clock or I/O; [`Approvals`] is what everybody shares: whoever
+//! waits, and whoever answers.
 //!
 //! Failure paths: where nobody can be asked a call is denied. What cannot be recorded is neither asked nor used. A
 //! restart ends everything that is pending or granted: nothing of it is kept on disk but the record.

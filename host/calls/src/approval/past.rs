@@ -99,10 +99,11 @@ impl<P> Past<P> {
     }
 
     /// Allows this again no more. What was remembered of it.
-    pub(super) fn forget(&mut self, key: &Key) -> Vec<Remembered<P>> {
-        let (forgotten, kept) = std::mem::take(&mut self.remembered).into_iter().partition(|one| one.key == *key);
+    pub(super) fn forget(&mut self, key: &Key) -> VecDeque<Remembered<P>> {
+        let all = std::mem::take(&mut self.remembered).into_iter();
+        let (forgotten, kept) = all.partition(|one| one.key == *key);
         self.remembered = kept;
-        Vec::from_iter::<VecDeque<_>>(forgotten)
+        forgotten
     }
 
     /// Who allowed this again. Where the tool or the policy changed since, it is forgotten for good.

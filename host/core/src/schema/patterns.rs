@@ -68,7 +68,6 @@ const NAMED: [&str; 6] =
     ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 /// Members by which what fits less fits more: what they hold cannot be made wider.
 const TURNING: [&str; 4] = ["not", "oneOf", "if", "contains"];
-
 /// Members that stand for another schema.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Members that hold for what others beside them say nothing of.
@@ -79,13 +78,17 @@ const UNEVALUATED: [&str; 2] = ["unevaluatedProperties", "unevaluatedItems"];
 /// refuses nothing that fits the schema: where one stands, or may by a reference, below `not` and the like, the whole of
 /// that goes, with what holds for what that says nothing of, and schemas that refer to it.
 pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
-    let mut seen = HashMap::new();
-    see_patterns(schema, &mut seen);
-    let looks: HashSet<&str> = seen.into_iter().filter(|(_, looks)| *looks).map(|(pattern, _)| pattern).collect();
+    let (mut other, mut seen) = (schema.clone(), HashMap::new());
+    each_schema(&mut other, &mut |members| {
+        // Of more than a schema may have, no more are looked at.
+        if let Some(Value::String(pattern)) = members.get("pattern").filter(|_| seen.len() <= MAX_PATTERNS) {
+            seen.entry(pattern.clone()).or_insert_with_key(|pattern| looks(pattern));
+        }
+    });
+    let looks: HashSet<String> = seen.into_iter().filter(|(_, looks)| *looks).map(|(pattern, _)| pattern).collect();
     if looks.is_empty() {
         return Cow::Borrowed(schema);
     }
-    let mut other = schema.clone();
     let mut wider = Wider { looks: &looks, has_turned: false };
     wider.widen(&mut other);
     if wider.has_turned {
@@ -95,30 +98,9 @@ pub(super) fn without_looks(schema: &Value) -> Cow<'_, Value> {
     Cow::Owned(other)
 }
 
-/// Each pattern, and whether it looks ahead or back; of more than a schema may have, no more.
-fn see_patterns<'a>(schema: &'a Value, seen: &mut HashMap<&'a str, bool>) {
-    match schema {
-        Value::Object(members) => {
-            for (name, value) in members.iter().filter(|(name, _)| !VALUES.contains(&name.as_str())) {
-                match value {
-                    Value::String(pattern) if name == "pattern" && seen.len() <= MAX_PATTERNS => {
-                        seen.entry(pattern).or_insert_with_key(|pattern| looks(pattern));
-                    }
-                    Value::Object(named) if NAMED.contains(&name.as_str()) => {
-                        named.values().for_each(|below| see_patterns(below, seen));
-                    }
-                    other => see_patterns(other, seen),
-                }
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| see_patterns(item, seen)),
-        _ => {}
-    }
-}
-
 /// What makes a schema wider.
 struct Wider<'a> {
-    looks: &'a HashSet<&'a str>,
+    looks: &'a HashSet<String>,
     /// Whether anything went by which what fits less fits more.
     has_turned: bool,
 }

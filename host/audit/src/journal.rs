@@ -245,6 +245,17 @@ impl FileJournal {
         self.file.set_len(self.end())
     }
 
+    /// Cuts off what is behind the end, and sets the room beyond it aside again: outcomes of calls that run have it. Where
+    /// that fails, the next reservation tells.
+    fn mend(&mut self) -> io::Result<()> {
+        let reserved = self.reserved;
+        self.cut_back()?;
+        if reserved > self.end() {
+            let _less_room = self.allocate(reserved);
+        }
+        Ok(())
+    }
+
     /// Whether the name still leads to this file: what is written to one that nobody finds any more is no record. Where
     /// nothing is synced, a file that was removed or cut shows at once, and one that was moved a moment later.
     fn check_place(&mut self) -> io::Result<()> {
@@ -280,7 +291,7 @@ impl FileJournal {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.check_place()?;
         if self.torn {
-            self.cut_back()?;
+            self.mend()?;
             self.file.write_all_at(&self.appended, self.durable)?;
             self.torn = false;
         }
@@ -289,7 +300,7 @@ impl FileJournal {
 
     fn tear(&mut self) {
         self.torn = true;
-        if let Err(error) = self.cut_back() {
+        if let Err(error) = self.mend() {
             tracing::warn!(%error, path = %self.path.display(), "a record is torn; the next write mends it first");
         }
     }
@@ -386,5 +397,27 @@ impl Journal for FileJournal {
         self.give_back_room();
         *self = next;
         Ok(Some(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_that_is_set_aside_outlives_a_write_that_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = FileJournal::create(&folder.path().join("audit")).unwrap();
+        journal.reserve(1 << 20).unwrap();
+        journal.commit(b"whole\n").unwrap();
+        assert!(journal.can_reserve, "the file system of temporary files sets room aside");
+        let room = |journal: &FileJournal| journal.file.metadata().unwrap().blocks() * 512;
+        let before = room(&journal);
+        assert!(before >= 1 << 20, "{before}");
+        journal.file.write_all_at(b"ha", journal.end()).unwrap();
+        journal.tear();
+        assert_eq!((room(&journal), journal.file.metadata().unwrap().len()), (before, 6));
+        journal.commit(b"again\n").unwrap();
+        assert_eq!((room(&journal), fs::read(journal.path()).unwrap()), (before, b"whole\nagain\n".to_vec()));
     }
 }

@@ -52,9 +52,9 @@ impl Trail {
         durable(self.writing.push(record, Some(id.to_owned())), self.intent_time).await
     }
 
-    /// Records something that may be given up. False if that is not durable in time.
-    pub async fn note(&self, record: Record) -> bool {
-        durable(self.writing.push(record, None), self.intent_time).await
+    /// Records something that may be given up; it is in line before this returns. False if that is not durable in time.
+    pub fn note(&self, record: Record) -> impl Future<Output = bool> + use<> {
+        durable(self.writing.push(record, None), self.intent_time)
     }
 
     /// Records something that must not be lost. Not waited for: nothing is admitted before it is written.

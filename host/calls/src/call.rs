@@ -15,7 +15,7 @@ use crate::{
     record::Audit,
     reply::Reply,
     request::CallRequest,
-    resolve::{Resolver, Unresolved},
+    resolve::{ResolvedCall, Resolver, Unresolved},
     session::{Place, Session},
     upstream::Upstream,
     watcher::Watcher,
@@ -67,7 +67,8 @@ impl Stages {
                 // A call that waits for a person keeps no place from others.
                 drop(place);
                 let patience = patience(watcher, principal.session());
-                match Box::pin(self.approved(*question, cancel, &patience)).await {
+                let is_unchanged = async |call: &ResolvedCall| self.resolver.is_unchanged(call).await;
+                match Box::pin(self.approved(*question, cancel, &patience, is_unchanged)).await {
                     Ok(approved) => approved,
                     Err(not_cleared) => return Reply::refused(Box::pin(self.audit.turn_down(*not_cleared)).await),
                 }
@@ -88,6 +89,7 @@ impl Stages {
         question: Question,
         cancel: &CancellationToken,
         patience: &Patience,
+        is_unchanged: impl AsyncFnOnce(&ResolvedCall) -> bool,
     ) -> Result<(Cleared, Place), Box<NotCleared>> {
         let granted = self.approvals.ask(question)?.granted(cancel, patience).await?;
         let call = granted.call();
@@ -97,7 +99,7 @@ impl Stages {
             Some(Err(over)) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),
             None => return Err(Box::new(granted.given_up(Cause::Cancelled))),
         };
-        if !granted.policy_is_current() || !self.resolver.is_unchanged(call).await {
+        if !granted.policy_is_current() || !is_unchanged(call).await {
             return Err(Box::new(granted.given_up(Cause::ChangedWhileAsked)));
         }
         Ok((granted.take().await?, place))

@@ -115,9 +115,9 @@ pub enum Cause {
         /// The tool.
         tool: String,
     },
-    /// The tool or the policy changed while a person was asked.
+    /// The tool, the service or the policy changed while a person was asked.
     ChangedWhileAsked,
-    /// The tool changed after the call was admitted.
+    /// The tool or the service changed after the call was admitted.
     ChangedOnTheWay,
     /// The server did not list what it has.
     NotListed {

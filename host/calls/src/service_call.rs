@@ -129,6 +129,8 @@ pub struct ServiceCall {
     recorded: Option<Box<RawValue>>,
     /// How long its body is, where that was read.
     body_bytes: Option<usize>,
+    /// Which one of its service's name it was resolved to.
+    revision: u64,
 }
 
 impl ServiceRequest {
@@ -151,17 +153,23 @@ impl ServiceRequest {
 }
 
 impl ServiceCall {
-    /// A request whose body was not looked at.
-    pub(crate) fn new(request: ServiceRequest) -> Self {
+    /// A request whose body was not looked at, to the service of its name that has this number.
+    pub(crate) fn new(request: ServiceRequest, revision: u64) -> Self {
         let shown = described(&request, None, true);
         let recorded = request.query.as_ref().map(|_| described(&request, None, false));
-        Self { name: request.label(), request, shown, recorded, body_bytes: None }
+        Self { name: request.label(), request, shown, recorded, body_bytes: None, revision }
     }
 
     /// The same, with what was read of it.
     pub(crate) fn holding(self, held: &HeldRequest) -> Self {
         let described = |is_whole| described(&self.request, Some(held), is_whole);
         Self { shown: described(true), recorded: Some(described(false)), body_bytes: Some(held.bytes), ..self }
+    }
+
+    /// Which one of its service's name it is for: one that was changed since is another.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// What was asked.
@@ -411,7 +419,7 @@ mod tests {
                 shown: ShownBody::of(bytes),
                 headers: BTreeMap::new(),
             };
-            ServiceCall::new(request(None)).holding(&held).shown().get().to_owned()
+            ServiceCall::new(request(None), 1).holding(&held).shown().get().to_owned()
         };
         assert!(shown(b"\xff\xfe").starts_with(r#"{"body":{"base64":"//4=","bytes":2,"#));
         let long = shown(&[0xff; 9000]);
@@ -425,23 +433,23 @@ mod tests {
         let text = "be\"gin".repeat(2000);
         let shown = ShownBody::of(text.as_bytes());
         let body = HeldRequest { digest: Digest::of("b"), bytes: 9000, shown, headers: BTreeMap::new() };
-        let call = ServiceCall::new(request(Some("key=k"))).holding(&body);
+        let call = ServiceCall::new(request(Some("key=k")), 1).holding(&body);
         assert!(call.shown().get().contains(&json!({"text": text}).to_string()[1..]), "to the last byte");
         assert!(call.shown().get().contains("key=k"));
         assert!(!call.recorded().get().contains("gin") && !call.recorded().get().contains("key=k"));
         assert_eq!(call.name(), "POST /v1/x?key=[redacted]");
-        assert_ne!(call.digest(), ServiceCall::new(request(Some("key=k"))).digest());
+        assert_ne!(call.digest(), ServiceCall::new(request(Some("key=k")), 1).digest());
         assert_ne!(
-            ServiceCall::new(request(Some("key=l"))).digest(),
-            ServiceCall::new(request(Some("key=k"))).digest()
+            ServiceCall::new(request(Some("key=l")), 1).digest(),
+            ServiceCall::new(request(Some("key=k")), 1).digest()
         );
         let headers = BTreeMap::from([("x-target".to_owned(), vec!["Delete".to_owned()])]);
-        let other = ServiceCall::new(request(Some("key=k"))).holding(&HeldRequest { headers, ..body });
+        let other = ServiceCall::new(request(Some("key=k")), 1).holding(&HeldRequest { headers, ..body });
         assert!(
             other.shown().get().contains(r#""headers":{"x-target":["Delete"]}"#) && other.digest() != call.digest()
         );
-        let socket = ServiceCall::new(ServiceRequest { is_websocket: true, ..request(Some("key=k")) });
+        let socket = ServiceCall::new(ServiceRequest { is_websocket: true, ..request(Some("key=k")) }, 1);
         assert_eq!(socket.name(), "POST /v1/x?key=[redacted] (websocket)");
-        assert_ne!(socket.digest(), ServiceCall::new(request(Some("key=k"))).digest());
+        assert_ne!(socket.digest(), ServiceCall::new(request(Some("key=k")), 1).digest());
     }
 }

@@ -247,10 +247,10 @@ fn of_services(cause: &Cause) -> String {
 fn said_alike(cause: &Cause) -> &'static str {
     match cause {
         Cause::ChangedWhileAsked => {
-            "The tool or the policy changed since a person was asked, and the call was not made"
+            "The tool, the service or the policy changed since a person was asked, and the call was not made"
         }
         Cause::ChangedOnTheWay => {
-            "The tool changed while the call was on its way, and was not called: look at it again"
+            "The tool or the service changed while the call was on its way, and it was not made: look at it again"
         }
         Cause::Internal(broken) => of_broken(*broken),
         Cause::Cancelled => "The call was cancelled before it was sent",

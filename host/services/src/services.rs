@@ -4,7 +4,10 @@ use std::{
     borrow::Cow,
     collections::BTreeMap,
     error::Error as _,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use footbridge_audit::UsageRecord;
@@ -12,14 +15,14 @@ use footbridge_calls::{
     cause::Cause,
     provider::{NoAnswer, NotSent, Outcome, Outgoing, Unanswered},
     request::OutgoingRequest,
-    service::{Forward, HeldRequest},
+    service::{Forward, HeldRequest, KnownService, ServiceCall},
     session::Spending,
 };
 use footbridge_core::{
     budget::Share,
     limits::{Limits, ServiceLimits},
     redact::Redactor,
-    service::{ServiceRules, TUNNELS},
+    service::TUNNELS,
 };
 use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
@@ -66,12 +69,17 @@ struct Inner {
 /// A service with its connections.
 struct Service {
     spec: ServiceSpec,
+    /// No other one of this process has the same.
+    revision: u64,
     /// Finds what must not show of its credential.
     redactor: Redactor,
     clients: Clients,
     /// For requests that become WebSockets, each over a connection of its own.
     websockets: Option<Clients>,
 }
+
+/// How many services were made.
+static REVISIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Whether something can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +92,7 @@ pub struct HostCheck {
 
 /// Whether a host of tunnels takes connections.
 async fn reachable(services: &Services, authority: &str) -> Result<(), NoConnection> {
-    let way = services.way(TUNNELS, None).ok_or(NoConnection::Name)?;
+    let (way, _) = services.way(TUNNELS, None).ok_or(NoConnection::Name)?;
     connected(way, authority).await.map(drop)
 }
 
@@ -149,7 +157,8 @@ impl Services {
         let clients = Clients::new(builder(limits), connector(Protocols::All)?, idle);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| Clients::new(builder(limits), connector, 0));
-        Ok(Service { clients, websockets, redactor: Redactor::of_one(&spec.secrets), spec })
+        let revision = REVISIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(Service { clients, websockets, redactor: Redactor::of_one(&spec.secrets), spec, revision })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -184,10 +193,10 @@ impl Services {
         connector.call(address).await.map(drop).map_err(|error| NoConnection::of(&*error))
     }
 
-    /// The way to what a service leads to.
-    pub(crate) fn way(&self, name: &str, session: Option<u64>) -> Option<Way> {
+    /// The way to what a service leads to, and which one of its name that is.
+    pub(crate) fn way(&self, name: &str, session: Option<u64>) -> Option<(Way, u64)> {
         let service = self.get(name)?;
-        Some(Way::to(&service.spec, &self.0.dialling, session))
+        Some((Way::to(&service.spec, &self.0.dialling, session), service.revision))
     }
 
     /// The shape of errors that clients of a service expect.
@@ -201,8 +210,12 @@ impl Forward for Services {
     type Parcel = Parcel;
     type Answer = ServiceAnswer;
 
-    fn rules(&self, service: &str) -> Option<Arc<ServiceRules>> {
-        self.get(service).map(|service| Arc::clone(&service.spec.rules))
+    fn known(&self, service: &str) -> Option<KnownService> {
+        let known = |service: Arc<Service>| {
+            let (rules, revision) = (Arc::clone(&service.spec.rules), service.revision);
+            KnownService { rules, revision }
+        };
+        self.get(service).map(known)
     }
 
     fn hold<'a>(
@@ -277,6 +290,19 @@ fn usable(
     covers.map_or_else(|of| Err(Outcome::Unknown(NoAnswer::OverBudget(of))), |()| Ok(response))
 }
 
+/// What is asked of the service with this number, where that is the one that was decided about.
+pub(crate) fn asked_of(
+    revision: u64,
+    request: OutgoingRequest,
+    other: impl FnOnce() -> Outcome,
+) -> Result<Box<ServiceCall>, Outcome> {
+    match request {
+        OutgoingRequest::Service(call) if call.revision() == revision => Ok(call),
+        OutgoingRequest::Service(_) => Err(Outcome::NotSent(NotSent::Changed)),
+        _ => Err(other()),
+    }
+}
+
 impl Service {
     async fn send(
         &self,
@@ -291,8 +317,8 @@ impl Service {
         let own = parcel.own_headers();
         let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();
-        let OutgoingRequest::Service(call) = request else { return Err(Outcome::not_offered(&server).into()) };
         let unusable = || Outcome::not_offered(&server);
+        let call = asked_of(self.revision, request, unusable)?;
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
         let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;

@@ -8,15 +8,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use footbridge_calls::{
     cause::Cause,
     provider::{NotSent, Outcome, Outgoing, Unanswered},
-    request::OutgoingRequest,
-    service::{BegunAnswer, Forward, HeldRequest, OpenExchange, ShownBody},
+    service::{BegunAnswer, Forward, HeldRequest, KnownService, OpenExchange, ShownBody},
 };
 use footbridge_core::{
     budget::Share,
     digest::Digest,
     limits::{Limits, ServiceLimits},
     redact::Redactor,
-    service::ServiceRules,
 };
 use futures::future::BoxFuture;
 use tokio::{
@@ -30,7 +28,7 @@ use crate::{
     connect::{Way, connected},
     no_connection::NoConnection,
     origin_stream::OriginStream,
-    services::Services,
+    services::{Services, asked_of},
 };
 
 /// Opens tunnels, where [`Services`] itself carries requests.
@@ -54,8 +52,8 @@ impl Forward for Tunnels {
     type Parcel = ();
     type Answer = Tunnel;
 
-    fn rules(&self, service: &str) -> Option<Arc<ServiceRules>> {
-        self.0.rules(service)
+    fn known(&self, service: &str) -> Option<KnownService> {
+        self.0.known(service)
     }
 
     fn hold<'a>(&'a self, _: &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldRequest, Cause>> {
@@ -71,13 +69,15 @@ impl Forward for Tunnels {
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Tunnel, Unanswered>> {
         Box::pin(async move {
-            let gone = Outcome::not_offered(outgoing.server()).into();
+            let gone = Outcome::not_offered(outgoing.server());
             let session = Some(outgoing.session());
-            let Some(way) = self.0.way(outgoing.server().as_str(), session) else { return Err(gone) };
+            let Some((way, revision)) = self.0.way(outgoing.server().as_str(), session) else {
+                return Err(gone.into());
+            };
             let limits: Arc<Limits> = outgoing.limits();
             let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
-            let OutgoingRequest::Service(call) = request else { return Err(gone) };
+            let call = asked_of(revision, request, || gone)?;
             let authority = call.path().as_written().trim_start_matches('/').to_owned();
             // Until there is a tunnel nothing of its guest's has left.
             let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;

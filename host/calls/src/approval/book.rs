@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::Instant;
 
-pub(super) use super::entry::{Asked, Change, Entry, Kept, New, Place, Remembered, Turn, Waiter};
+pub(super) use super::entry::{Asked, Change, Entry, Kept, New, Place, Remembered, Turn, Waiter, Yes};
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::{digest::Digest, limits::ApprovalLimits};
 
@@ -64,7 +64,7 @@ impl<P> Book<P> {
         let id = new.id;
         self.open(now, new);
         if let Some(by) = remembered {
-            self.grant(now, id, by);
+            self.grant(now, id, Yes::to_call(by));
         }
         Asked::Waiting(self.join(id))
     }
@@ -84,6 +84,7 @@ impl<P> Book<P> {
             key: key.clone(),
             about: Arc::clone(&about),
             approver: None,
+            content: None,
         });
         let entry = Entry { key, about, until, limits, granted: None, waiters: VecDeque::new() };
         self.live.insert(id, entry);
@@ -99,12 +100,13 @@ impl<P> Book<P> {
         waiter
     }
 
-    fn grant(&mut self, now: Instant, id: ApprovalId, by: Arc<str>) {
+    fn grant(&mut self, now: Instant, id: ApprovalId, yes: Yes) {
         let Some(entry) = self.live.get_mut(&id) else { return };
-        entry.granted = Some(Arc::clone(&by));
+        entry.granted = Some(yes.clone());
         entry.until = now + entry.limits.grant_time;
         let (key, about) = (entry.key.clone(), Arc::clone(&entry.about));
-        self.changes.push(Change { id, state: State::Granted, key, about, approver: Some(by) });
+        let Yes { by, content } = yes;
+        self.changes.push(Change { id, state: State::Granted, key, about, approver: Some(by), content });
     }
 
     /// Ends one: its waiters are told, its state is kept.
@@ -114,8 +116,9 @@ impl<P> Book<P> {
             self.waiters.insert(*waiter, Place::Over(id, state));
         }
         self.past.ended(entry.key.session, id, state);
-        let approver = by.or(entry.granted);
-        self.changes.push(Change { id, state, key: entry.key, about: entry.about, approver });
+        let (granted_by, content) = entry.granted.map(|Yes { by, content }| (by, content)).unzip();
+        let (approver, content) = (by.or(granted_by), content.flatten());
+        self.changes.push(Change { id, state, key: entry.key, about: entry.about, approver, content });
     }
 
     /// Ends what was not answered or used in time.
@@ -135,11 +138,12 @@ impl<P> Book<P> {
         &mut self,
         now: Instant,
         id: ApprovalId,
-        by: Arc<str>,
+        yes: Yes,
         remember: Option<Kept<P>>,
     ) -> Result<(), Option<State>> {
         let (key, limits) = self.pending(now, id)?;
-        self.grant(now, id, Arc::clone(&by));
+        let by = Arc::clone(&yes.by);
+        self.grant(now, id, yes);
         if let Some(kept) = remember {
             self.past.remember(Remembered { id, key, kept, limits, by });
         }
@@ -170,7 +174,7 @@ impl<P> Book<P> {
         for Remembered { id, key, kept: Kept { about, .. }, .. } in forgotten {
             if self.past.state_of_any(id) != Some(State::Denied) {
                 let approver = Some(Arc::clone(&by));
-                self.changes.push(Change { id, state: State::Denied, key, about, approver });
+                self.changes.push(Change { id, state: State::Denied, key, about, approver, content: None });
             }
         }
         Ok(())
@@ -238,10 +242,10 @@ impl<P> Book<P> {
         waiter: Waiter,
         key: &Key,
         spare: ApprovalId,
-    ) -> Option<(ApprovalId, Arc<str>)> {
+    ) -> Option<(ApprovalId, Yes)> {
         let (id, Turn::Ready) = self.look(now, waiter)? else { return None };
         let entry = self.live.get_mut(&id).filter(|entry| entry.key == *key)?;
-        let by = entry.granted.clone()?;
+        let yes = entry.granted.clone()?;
         entry.waiters.pop_front();
         self.waiters.remove(&waiter);
         let (others, about) = (std::mem::take(&mut entry.waiters), Arc::clone(&entry.about));
@@ -257,10 +261,10 @@ impl<P> Book<P> {
             }
             // What is allowed again is so for those too who asked before it was.
             if let Some(by) = self.past.allowed_by(key) {
-                self.grant(now, spare, by);
+                self.grant(now, spare, Yes::to_call(by));
             }
         }
-        Some((id, by))
+        Some((id, yes))
     }
 
     /// A waiter leaves, which takes nothing back: a shell's own time limit must not cost a person's answer. The answer

@@ -19,8 +19,13 @@ fn key(session: u64, arguments: u8, definition: u8) -> Key {
         name: "t".to_owned(),
         arguments: Digest::of([arguments]),
         definition: Some(Digest::of([definition])),
+        service: None,
         policy: Digest::of("p"),
     }
+}
+
+fn yes() -> Yes {
+    Yes::to_call("me".into())
 }
 
 /// What is kept of a call that is remembered.
@@ -66,7 +71,7 @@ impl Desk {
     }
 
     fn allows(&mut self, id: ApprovalId) -> Result<(), Option<State>> {
-        self.book.allow(self.now, id, "me".into(), None)
+        self.book.allow(self.now, id, yes(), None)
     }
 
     fn revokes(&mut self, id: ApprovalId) -> Result<(), Option<State>> {
@@ -107,11 +112,36 @@ fn a_grant_is_used_once_by_the_first_and_the_others_ask_again() {
 }
 
 #[test]
+fn what_a_question_was_answered_with_is_for_one_that_asked_it() {
+    let (mut desk, key) = (Desk::new(), Key { kind: ELICITATION, ..key(1, 1, 1) });
+    let (first, second) = (desk.waits(&key), desk.waits(&key));
+    for (waiter, content) in [(first, "{\"confirm\":true}"), (second, "{\"confirm\":false}")] {
+        let (id, _) = desk.looks(waiter);
+        let answered = Yes { by: "me".into(), content: Some(content.into()) };
+        desk.book.allow(desk.now, id, answered.clone(), None).unwrap();
+        let spare = desk.spare();
+        assert_eq!(desk.book.take(desk.now, waiter, &key, spare), Some((id, answered)));
+    }
+    let said: Vec<_> = desk.book.changes().into_iter().map(|one| (one.state, one.content)).collect();
+    let content = |text: &str| Some(Arc::from(text));
+    let (yes, no) = (content("{\"confirm\":true}"), content("{\"confirm\":false}"));
+    let expected = [
+        (State::Pending, None),
+        (State::Granted, yes.clone()),
+        (State::Used, yes),
+        (State::Pending, None),
+        (State::Granted, no.clone()),
+        (State::Used, no),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn what_is_remembered_is_for_those_too_who_wait_already() {
     let (mut desk, key) = (Desk::new(), key(1, 1, 1));
     let (first, second) = (desk.waits(&key), desk.waits(&key));
     let (id, _) = desk.looks(first);
-    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, id, yes(), kept()).unwrap();
     assert_eq!(desk.takes(first, &key), Some(id));
     let (other, turn) = desk.looks(second);
     assert!(other != id && turn == Turn::Ready, "{turn:?}");
@@ -216,7 +246,7 @@ fn what_is_remembered_is_allowed_each_time_until_something_changes() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, id, yes(), kept()).unwrap();
     let mut used = vec![desk.takes(waiter, &same).unwrap()];
     for _ in 0..2 {
         let waiter = desk.waits(&same);
@@ -236,7 +266,7 @@ fn what_is_remembered_waits_for_nobody() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, id, yes(), kept()).unwrap();
     desk.takes(waiter, &same).unwrap();
     for other in 2..5 {
         desk.waits(&key(1, other, 1));
@@ -252,7 +282,7 @@ fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
     assert_eq!(desk.revokes(id), Err(Some(State::Pending)), "nobody said yes");
-    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, id, yes(), kept()).unwrap();
     desk.takes(waiter, &same).unwrap();
     assert_eq!(desk.book.remembered().map(|one| one.id).collect::<Vec<_>>(), [id]);
     // Granted by what is remembered, and not used yet.
@@ -277,7 +307,7 @@ fn with_what_a_remembered_yes_granted_that_yes_is_taken_back_too() {
     let (mut desk, same) = (Desk::new(), key(1, 1, 1));
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
-    desk.book.allow(desk.now, id, "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, id, yes(), kept()).unwrap();
     desk.takes(waiter, &same).unwrap();
     let granted = desk.waits(&same);
     let (of_granted, _) = desk.looks(granted);
@@ -295,7 +325,7 @@ fn a_grant_that_is_not_used_yet_can_be_taken_back() {
         let key = key(1, u8::from(remember), 1);
         let (first, second) = (desk.waits(&key), desk.waits(&key));
         let (id, _) = desk.looks(first);
-        desk.book.allow(desk.now, id, "me".into(), remember.then(kept).flatten()).unwrap();
+        desk.book.allow(desk.now, id, yes(), remember.then(kept).flatten()).unwrap();
         desk.book.changes();
         desk.revokes(id).unwrap();
         assert_eq!(desk.takes(first, &key), None);
@@ -315,7 +345,7 @@ fn under_another_policy_nothing_of_the_one_before_counts() {
     let waiters = [&asked, &granted, &remembered, &of_another].map(|key| desk.waits(key));
     let ids = waiters.map(|waiter| desk.looks(waiter).0);
     desk.allows(ids[1]).unwrap();
-    desk.book.allow(desk.now, ids[2], "me".into(), kept()).unwrap();
+    desk.book.allow(desk.now, ids[2], yes(), kept()).unwrap();
     desk.takes(waiters[2], &remembered).unwrap();
     desk.book.policy_changed(1, Digest::of("p"));
     assert_eq!(desk.state(1, ids[0]), Some(State::Pending), "it says the same");
@@ -388,8 +418,7 @@ fn carry_out(desk: &mut Desk, seen: &mut Seen, step: Step) {
             }
         }
         Step::Allow(n, remember) if ids > 0 => {
-            let _ =
-                desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), "me".into(), remember.then(kept).flatten());
+            let _ = desk.book.allow(desk.now, ApprovalId(1 + n as u64 % ids), yes(), remember.then(kept).flatten());
         }
         Step::Deny(n) if ids > 0 => {
             let _ = desk.book.deny(desk.now, ApprovalId(1 + n as u64 % ids), "me".into());

@@ -22,8 +22,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    ApprovalId, ApprovalInfo, ApprovalShown, Asking, Given, Key, NotAnswered, State, Unfit,
-    book::{Book, Change},
+    ApprovalId, ApprovalInfo, ApprovalShown, Asking, Given, NotAnswered, State, Unfit,
+    book::{Book, Change, Yes},
     turns::Attendant,
     view,
 };
@@ -237,8 +237,7 @@ impl Approvals {
     fn note(&self, change: &Change<Asking>) {
         // The use of a grant is recorded, and that waited for, by whoever uses it.
         if change.state != State::Used {
-            let Change { id, state, key, about, approver } = change;
-            self.0.audit.approval_step(step(*id, *state, key, about, approver.as_deref()));
+            self.0.audit.approval_step(step(change));
         }
     }
 
@@ -274,7 +273,7 @@ fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, b
         (Answer::Allow { remember: true }, Some(_)) => return Err(unfit("answers to questions are not remembered")),
         (Answer::Allow { remember }, None) => {
             let kept = pending.filter(|_| remember).map(|about| about.kept());
-            return over(id, book.allow(now, id, by, kept));
+            return over(id, book.allow(now, id, Yes::to_call(by), kept));
         }
         (Answer::Allow { remember: false }, Some(form)) => form.content(&Given::Fields(Vec::new())),
         (Answer::Accept(given), Some(form)) => form.content(&given),
@@ -282,13 +281,10 @@ fn give(book: &mut Book<Asking>, now: Instant, id: ApprovalId, answer: Answer, b
             return Err(unfit("it is a call, which is allowed or denied as it is"));
         }
         // Says what became of it.
-        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, by, None)),
+        (Answer::Accept(_) | Answer::Cancel, None) => return over(id, book.allow(now, id, Yes::to_call(by), None)),
     };
-    let content = given.map_err(|why| NotAnswered::Unfit(id, why))?;
-    if let (Some(about), Some(content)) = (&pending, content) {
-        about.answer_with(content.to_string());
-    }
-    over(id, book.allow(now, id, by, None))
+    let content = given.map_err(|why| NotAnswered::Unfit(id, why))?.map(|content| content.to_string().into());
+    over(id, book.allow(now, id, Yes { by, content }, None))
 }
 
 fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAnswered> {
@@ -296,7 +292,8 @@ fn over(id: ApprovalId, answered: Result<(), Option<State>>) -> Result<(), NotAn
 }
 
 /// A step of an approval's life as the record has it.
-pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, approver: Option<&str>) -> ApprovalStep {
+pub(super) fn step(change: &Change<Asking>) -> ApprovalStep {
+    let Change { id, state, key, about, approver, content } = change;
     ApprovalStep {
         id: id.to_string(),
         state: state.status(),
@@ -308,7 +305,7 @@ pub(super) fn step(id: ApprovalId, state: State, key: &Key, about: &Asking, appr
         bytes: about.arguments.len(),
         definition: key.definition,
         policy: about.policy.clone(),
-        approver: approver.map(str::to_owned),
-        content: about.content().map(str::to_owned),
+        approver: approver.as_deref().map(str::to_owned),
+        content: content.as_deref().map(str::to_owned),
     }
 }

@@ -23,10 +23,10 @@ use tokio::sync::Semaphore;
 
 use super::{
     ApprovalId, Approvals, Asking, ELICITATION, Key, State,
-    book::{Asked, New, Turn},
+    book::{Asked, Change, New, Turn},
     desk::step,
     form::{BadForm, Form},
-    waiting::WaitersPlace,
+    waiting::{Taken, WaitersPlace},
 };
 use crate::{auth::Principal, decide::Verdict, pause::Pause, session::Session};
 use footbridge_core::{digest::Digest, random::NoRandomness};
@@ -93,7 +93,7 @@ impl Approvals {
         Arc::new(Elicitor {
             approvals: self.clone(),
             principal: call.principal().clone(),
-            key: Key { kind: ELICITATION, definition: None, ..Key::of(verdict) },
+            key: Key { kind: ELICITATION, definition: None, service: None, ..Key::of(verdict) },
             effects: call.effects().words(),
             policy: verdict.policy().name().to_owned(),
             pause: Pause::default(),
@@ -172,12 +172,15 @@ impl Elicitor {
             Some(_) => return Elicited::Cancel,
         }
         let Ok(spare) = ApprovalId::new() else { return Elicited::Cancel };
-        let Some((id, about, by)) = place.take(key, spare) else { return Elicited::Cancel };
-        if !approvals.audit().approval_used(step(id, State::Used, key, &about, Some(&by))).await {
+        let Some(Taken { id, yes, is_recorded }) = place.take(key, spare) else {
+            let was_denied = matches!(place.look(), (_, Turn::Over(State::Denied)));
+            return if was_denied { Elicited::Decline } else { Elicited::Cancel };
+        };
+        if !is_recorded.await {
             tracing::error!(approval = %id, "the answer to a question cannot be recorded and was not given");
             return Elicited::Cancel;
         }
-        Elicited::Accept(about.content().and_then(|content| serde_json::from_str(content).ok()))
+        Elicited::Accept(yes.content.and_then(|content| serde_json::from_str(&content).ok()))
     }
 
     fn key(&self, canonical: &str) -> Key {
@@ -204,9 +207,10 @@ impl Elicitor {
 
     fn note_declined(&self, params: &str, why: &NotAsked) {
         let Ok(id) = ApprovalId::new() else { return };
-        let (key, about) = (self.key(params), self.asking(params.to_owned()));
-        let by = format!("footbridge ({})", why.word());
-        self.approvals.audit().approval_step(step(id, State::Denied, &key, &about, Some(&by)));
+        let (key, about) = (self.key(params), Arc::new(self.asking(params.to_owned())));
+        let approver = Some(format!("footbridge ({})", why.word()).into());
+        let denied = Change { id, state: State::Denied, key, about, approver, content: None };
+        self.approvals.audit().approval_step(step(&denied));
     }
 }
 
@@ -226,7 +230,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::{
-        super::book::{Book, Waiter},
+        super::book::{Book, Waiter, Yes},
         *,
     };
     use footbridge_core::limits::ApprovalLimits;
@@ -234,7 +238,16 @@ mod tests {
     fn key() -> Key {
         let digest = Digest::of("x");
         let (server, name) = ("s".to_owned(), "t".to_owned());
-        Key { session: 1, kind: ELICITATION, server, name, arguments: digest, definition: None, policy: digest }
+        Key {
+            session: 1,
+            kind: ELICITATION,
+            server,
+            name,
+            arguments: digest,
+            definition: None,
+            service: None,
+            policy: digest,
+        }
     }
 
     fn asked(book: &mut Book<()>, now: Instant, id: u64) -> Waiter {
@@ -249,7 +262,7 @@ mod tests {
     fn an_answer_that_its_server_did_not_wait_for_is_for_no_later_question() {
         let (mut book, now) = (Book::new(), Instant::now());
         let waiter = asked(&mut book, now, 1);
-        book.allow(now, ApprovalId(1), "me".into(), None).unwrap();
+        book.allow(now, ApprovalId(1), Yes::to_call("me".into()), None).unwrap();
         book.leave(now, waiter);
         assert_eq!(book.state(now, 1, ApprovalId(1)), Some((State::Expired, None)));
         let waiter = asked(&mut book, now, 2);

@@ -48,6 +48,24 @@ pub(super) struct Change<P> {
     pub(super) key: Key,
     pub(super) about: Arc<P>,
     pub(super) approver: Option<Arc<str>>,
+    /// What a server's question was answered with.
+    pub(super) content: Option<Arc<str>>,
+}
+
+/// What grants one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Yes {
+    /// Who gave it.
+    pub(super) by: Arc<str>,
+    /// The canonical text of what a server's question was answered with.
+    pub(super) content: Option<Arc<str>>,
+}
+
+impl Yes {
+    /// To a call, which is made as it is.
+    pub(super) fn to_call(by: Arc<str>) -> Self {
+        Self { by, content: None }
+    }
 }
 
 /// What is asked, if nobody asks for the same already.
@@ -89,7 +107,7 @@ pub(super) struct Entry<P> {
     pub(super) until: Instant,
     /// Its session's.
     pub(super) limits: ApprovalLimits,
-    /// Who granted it.
-    pub(super) granted: Option<Arc<str>>,
+    /// What granted it.
+    pub(super) granted: Option<Yes>,
     pub(super) waiters: VecDeque<Waiter>,
 }

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde_json::json;
 
-use crate::decide::Verdict;
+use crate::{decide::Verdict, request::OutgoingRequest};
 use footbridge_core::{digest::Digest, random::random_text};
 
 /// The word for questions of servers in records and where approvals are shown.
@@ -20,6 +20,8 @@ pub(super) struct Key {
     pub(super) name: String,
     pub(super) arguments: Digest,
     pub(super) definition: Option<Digest>,
+    /// Which one of its name a service is.
+    pub(super) service: Option<u64>,
     pub(super) policy: Digest,
 }
 
@@ -35,21 +37,26 @@ impl Key {
             name: name.to_owned(),
             arguments: call.arguments().0,
             definition: call.definition(),
+            service: match call.request() {
+                OutgoingRequest::Service(call) => Some(call.revision()),
+                _ => None,
+            },
             policy: verdict.policy().revision(),
         }
     }
 
     /// What stands for it where it must not take room.
     pub(super) fn digest(&self) -> Digest {
-        let Self { session, kind, server, name, arguments, definition, policy } = self;
+        let Self { session, kind, server, name, arguments, definition, service, policy } = self;
         let [arguments, policy] = [arguments, policy].map(ToString::to_string);
         let definition = definition.map(|definition| definition.to_string());
-        Digest::of(json!(["approval", session, kind, server, name, arguments, definition, policy]).to_string())
+        Digest::of(json!(["approval", session, kind, server, name, arguments, definition, service, policy]).to_string())
     }
 
-    /// Whether it is the same but for what somebody changed: the tool's definition or the policy.
+    /// Whether it is the same but for what somebody changed: the tool's definition, the service or the policy.
     pub(super) fn is_same_call(&self, other: &Self) -> bool {
-        let changed = Self { definition: other.definition, policy: other.policy, ..self.clone() };
+        let Self { definition, service, policy, .. } = *other;
+        let changed = Self { definition, service, policy, ..self.clone() };
         changed == *other
     }
 }

@@ -1,9 +1,6 @@
 //! What is shown to whoever is asked.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::SystemTime,
-};
+use std::{sync::Arc, time::SystemTime};
 
 use footbridge_proto::{approval::ApprovalStatus, wire};
 use serde_json::{json, value::RawValue};
@@ -45,8 +42,6 @@ pub(crate) struct Asking {
     pub(super) asked: SystemTime,
     /// What a server asks; none where it is a call that has to be allowed.
     pub(super) form: Option<Form>,
-    /// What it was answered with.
-    content: OnceLock<String>,
     /// The arguments' part of the budget.
     held: Option<Held>,
 }
@@ -75,7 +70,6 @@ impl Asking {
             body_bytes: None,
             asked: SystemTime::now(),
             form: None,
-            content: OnceLock::new(),
             held: None,
         }
     }
@@ -98,7 +92,6 @@ impl Asking {
             body_bytes: self.body_bytes,
             asked: self.asked,
             form: None,
-            content: OnceLock::new(),
             held: None,
         };
         Kept { bytes: self.arguments.len(), about: Arc::new(about) }
@@ -108,16 +101,6 @@ impl Asking {
     pub(super) fn holding(mut self, held: Held) -> Self {
         self.held = Some(held);
         self
-    }
-
-    /// The canonical text of what it was answered with.
-    pub(super) fn content(&self) -> Option<&str> {
-        self.content.get().map(String::as_str)
-    }
-
-    /// Puts in what it is answered with; the first one stays.
-    pub(super) fn answer_with(&self, content: String) {
-        let _first = self.content.set(content);
     }
 }
 
@@ -152,7 +135,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         state: if entry.granted.is_some() { ApprovalStatus::Granted } else { ApprovalStatus::Pending },
         expires: Some(timestamp(wall(entry.until))),
         seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
-        approver: entry.granted.as_deref().map(str::to_owned),
+        approver: entry.granted.as_ref().map(|yes| yes.by.to_string()),
         is_abandoned: entry.waiters.is_empty(),
         ..call(id, &entry.key, &entry.about)
     }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use footbridge_proto::approval::ApprovalStatus;
+use futures::{FutureExt as _, future::BoxFuture};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     ApprovalId, Approvals, Asking, Cleared, Key, NotCleared, Patience, State,
-    book::{Asked, New, Turn, Waiter},
+    book::{Asked, Change, New, Turn, Waiter, Yes},
     clear::{Approved, Question},
     desk::step,
     view,
@@ -47,17 +48,30 @@ impl WaitersPlace {
         looked.unwrap_or((ApprovalId(0), Turn::Over(State::Expired)))
     }
 
-    /// Takes the grant, which uses it up: its id, what it is about, and who gave it.
-    pub(super) fn take(&mut self, key: &Key, spare: ApprovalId) -> Option<(ApprovalId, Arc<Asking>, Arc<str>)> {
+    /// Takes the grant, which uses it up. None where there is none any more, or it is not for this.
+    pub(super) fn take(&mut self, key: &Key, spare: ApprovalId) -> Option<Taken> {
         let (id, waiter) = (self.look().0, self.waiter?);
+        let audit = &self.approvals.0.audit;
         let taken = self.approvals.with(|book, now| {
             let about = Arc::clone(&book.get(id)?.about);
-            let (id, by) = book.take(now, waiter, key, spare)?;
-            Some((id, about, by))
+            let (id, yes) = book.take(now, waiter, key, spare)?;
+            let (approver, content) = (Some(Arc::clone(&yes.by)), yes.content.clone());
+            let used = Change { id, state: State::Used, key: key.clone(), about, approver, content };
+            // In line before whatever becomes of its approval next: still under the lock.
+            let is_recorded = audit.approval_used(step(&used)).boxed();
+            Some(Taken { id, yes, is_recorded })
         })?;
         self.waiter = None;
         Some(taken)
     }
+}
+
+/// A grant that is used up.
+pub(super) struct Taken {
+    pub(super) id: ApprovalId,
+    pub(super) yes: Yes,
+    /// Whether its use is durable in time.
+    pub(super) is_recorded: BoxFuture<'static, bool>,
 }
 
 impl std::fmt::Debug for WaitersPlace {
@@ -155,20 +169,22 @@ impl Waiting {
     /// Takes the grant, if it is for exactly this. It is used up when this returns, and its use is on disk.
     ///
     /// # Errors
-    /// [`NotCleared`] where it expired meanwhile, or its use cannot be recorded.
+    /// [`NotCleared`] where it expired or was taken back meanwhile, or its use cannot be recorded.
     pub(crate) async fn take(mut self) -> Result<Cleared, Box<NotCleared>> {
         let Ok(spare) = ApprovalId::new() else {
             return Err(Box::new(self.given_up(Cause::Internal(Broken::Randomness))));
         };
-        let Some((id, about, by)) = self.place.take(&self.key, spare) else {
-            return Err(Box::new(self.given_up(Cause::ApprovalExpired)));
+        let Some(Taken { id, yes, is_recorded }) = self.place.take(&self.key, spare) else {
+            return Err(Box::new(match self.place.look() {
+                (id, Turn::Over(state)) => self.ended(id, state),
+                (id, _) => self.refuse(id, Cause::ApprovalExpired),
+            }));
         };
-        let used = step(id, State::Used, &self.key, &about, Some(&by));
-        if !self.place.approvals.0.audit.approval_used(used).await {
+        if !is_recorded.await {
             // The grant is lost, and the call is not made: never the other way round.
             return Err(Box::new(self.refuse(id, Cause::GrantNotRecorded)));
         }
-        Ok(Cleared::by(self.verdict, Approved { id, approver: by.to_string() }))
+        Ok(Cleared::by(self.verdict, Approved { id, approver: yes.by.to_string() }))
     }
 
     /// Ends the waiting for another reason; the grant, if there is one, stays for a moment.

@@ -189,8 +189,8 @@ pub enum NotSent {
         /// Whether that may be gone in a moment, so that the same may be tried again.
         may_pass: bool,
     },
-    /// The tool is not any more what the call was decided about.
-    #[error("the tool changed")]
+    /// The tool or the service is not any more what the call was decided about.
+    #[error("the tool or the service changed")]
     Changed,
     /// Too many calls at once.
     #[error("too many calls at once")]

@@ -78,9 +78,10 @@ impl Audit {
         self.trail.keep(Line::Approval(step.line(&self.redaction)).record());
     }
 
-    /// Records that a grant is used. False if that is not durable in time: then it must not be.
-    pub(crate) async fn approval_used(&self, step: ApprovalStep) -> bool {
-        self.trail.note(Line::Approval(step.line(&self.redaction)).record()).await
+    /// Records that a grant is used, behind what was recorded before this was called. False if that is not durable in
+    /// time: then it must not be.
+    pub(crate) fn approval_used(&self, step: ApprovalStep) -> impl Future<Output = bool> + use<> {
+        self.trail.note(Line::Approval(step.line(&self.redaction)).record())
     }
 
     /// Counts a server's question that nobody is asked, since its call asked too many. These share one line a second

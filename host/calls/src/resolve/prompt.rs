@@ -1,6 +1,6 @@
 //! Getting a prompt: its arguments are texts, those that it wants are there, and no others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, value::to_raw_value};
 
@@ -40,7 +40,9 @@ fn fitting(prompt: &Prompt, text: &str) -> Result<BTreeMap<String, String>, BadP
     let read = text.starts_with('{').then(|| serde_json::from_str::<BTreeMap<String, String>>(text).ok()).flatten();
     let arguments = read.ok_or(BadPromptArguments::NotStrings)?;
     let known = prompt.arguments();
-    if let Some(name) = arguments.keys().find(|name| known.iter().all(|argument| argument.name != **name)) {
+    // A server may say thousands, and a guest as many.
+    let names: HashSet<&str> = known.iter().map(|argument| argument.name.as_str()).collect();
+    if let Some(name) = arguments.keys().find(|name| !names.contains(name.as_str())) {
         let takes = known.iter().map(|argument| argument.name.clone()).take(MAX_NAMED).collect();
         return Err(BadPromptArguments::Unknown { name: name.clone(), takes });
     }

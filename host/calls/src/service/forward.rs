@@ -14,7 +14,7 @@ use crate::{
     cause::{Cause, Failure},
     decide::{self, Verdict},
     provider::{NoAnswer, NotSent, Outcome, Outgoing, Unanswered},
-    request::Target,
+    request::{OutgoingRequest, Target},
     resolve::{ResolvedCall, Unresolved},
     service_call::{HeldRequest, ServiceCall, ServiceRequest},
     session::Place,
@@ -29,8 +29,8 @@ pub trait Forward: Send + Sync {
     /// The head of an answer, and where its body comes from.
     type Answer: BegunAnswer;
 
-    /// What the operator says of a service; none where there is none of this name.
-    fn rules(&self, service: &str) -> Option<Arc<ServiceRules>>;
+    /// What is known of a service; none where there is none of this name.
+    fn known(&self, service: &str) -> Option<KnownService>;
 
     /// Reads the whole body of a request that a person is asked about, and keeps it, within `limit` bytes.
     ///
@@ -54,6 +54,15 @@ pub trait Forward: Send + Sync {
         parcel: Self::Parcel,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<Self::Answer, Unanswered>>;
+}
+
+/// What is known of a service before anything is asked of it.
+#[derive(Debug, Clone)]
+pub struct KnownService {
+    /// What may be asked of it.
+    pub rules: Arc<ServiceRules>,
+    /// Which one of its name it is: one that the operator changed, its credential included, has another number.
+    pub revision: u64,
 }
 
 /// A request to a service, with what is not decided about.
@@ -113,7 +122,8 @@ impl Stages {
             Clear::Ask(question) => {
                 drop(place);
                 let patience = Patience { answer_after: None, watcher };
-                match Box::pin(self.approved(*question, &cancel, &patience)).await {
+                let is_unchanged = async |call: &ResolvedCall| is_current(carrier, call);
+                match Box::pin(self.approved(*question, &cancel, &patience, is_unchanged)).await {
                     Ok(approved) => approved,
                     Err(not_cleared) => return Err(Box::pin(self.audit.turn_down(*not_cleared)).await),
                 }
@@ -173,6 +183,12 @@ impl Stages {
     }
 }
 
+/// Whether the service of a request is still the one that was asked about.
+fn is_current<F: Forward>(carrier: &F, call: &ResolvedCall) -> bool {
+    let now = carrier.known(call.server().as_str()).map(|known| known.revision);
+    matches!(call.request(), OutgoingRequest::Service(asked) if now == Some(asked.revision()))
+}
+
 /// Finds the service of a request, and whether it takes it.
 fn resolve<F: Forward>(
     carrier: &F,
@@ -180,8 +196,10 @@ fn resolve<F: Forward>(
     request: ServiceRequest,
 ) -> Result<ResolvedCall, Box<Unresolved>> {
     let name = principal.session().spec().services.iter().find(|name| name.as_str() == request.service).cloned();
-    let found = name.and_then(|name| Some((carrier.rules(name.as_str())?, name)));
-    let Some((rules, name)) = found else { return Err(unknown(carrier, principal, &request)) };
+    let found = name.and_then(|name| Some((carrier.known(name.as_str())?, name)));
+    let Some((KnownService { rules, revision }, name)) = found else {
+        return Err(unknown(carrier, principal, &request));
+    };
     if !rules.allows(&request.method, &request.path) {
         let cause = Cause::RequestNotAllowed { service: name, request: request.label(), is_hidden: false };
         return Err(not_taken(carrier, principal, &request, cause));
@@ -194,7 +212,7 @@ fn resolve<F: Forward>(
     } else {
         rules.effects(&request.method, &request.path)
     };
-    match ResolvedCall::to_service(principal, name.clone(), ServiceCall::new(request), effects) {
+    match ResolvedCall::to_service(principal, name.clone(), ServiceCall::new(request, revision), effects) {
         Ok(call) => Ok(call),
         // Hidden and not taken are one.
         Err(hidden) => {
@@ -216,7 +234,7 @@ fn not_taken<F: Forward>(carrier: &F, principal: Principal, request: &ServiceReq
 
 fn unknown<F: Forward>(carrier: &F, principal: Principal, request: &ServiceRequest) -> Box<Unresolved> {
     let session = principal.session();
-    let is_there = |name: &str| carrier.rules(name).is_some();
+    let is_there = |name: &str| carrier.known(name).is_some();
     let known: Vec<ServerName> =
         session.visible_services().into_iter().filter(|name| is_there(name.as_str())).collect();
     let service = request.service.clone();

@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use footbridge_core::{
-    budget::Share,
-    limits::AuditLimits,
-    redact::Redactor,
-    service::{RequestPath, ServiceRules},
-};
+use footbridge_core::{budget::Share, limits::AuditLimits, redact::Redactor, service::RequestPath};
 use footbridge_proto::rpc::Reason;
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +12,7 @@ use crate::{
     cause::Cause,
     provider::{Outgoing, Unanswered},
     record::Audit,
-    service::{BegunAnswer, Forward, HeldRequest, OpenExchange, ServiceRequest, Waiter, WholeRequest},
+    service::{BegunAnswer, Forward, HeldRequest, KnownService, OpenExchange, ServiceRequest, Waiter, WholeRequest},
     watcher::Watcher,
 };
 
@@ -35,8 +30,8 @@ impl Forward for Panics {
     type Parcel = ();
     type Answer = Never;
 
-    fn rules(&self, _: &str) -> Option<Arc<ServiceRules>> {
-        Some(Arc::default())
+    fn known(&self, _: &str) -> Option<KnownService> {
+        Some(KnownService { rules: Arc::default(), revision: 1 })
     }
 
     fn hold<'a>(&'a self, (): &'a mut (), _: &'a Share, _: usize) -> BoxFuture<'a, Result<HeldRequest, Cause>> {

@@ -1,11 +1,12 @@
 //! What clients of models hear while a person is asked.
 
-use std::thread;
+use std::{fs, thread};
 
+use footbridge::config::{Variables, folders::Folders, load};
 use footbridge_calls::{approval::Answer as Decided, operator::Operator};
 use serde_json::Value;
 
-use super::{RULES, Services};
+use super::{LIMITS, RULES, Services};
 use crate::{
     bridge::eventually,
     client::{Client, head},
@@ -97,4 +98,47 @@ fn a_refusal_is_an_event_once_a_stream_has_begun_and_else_an_answer_of_its_own()
         assert_eq!(asked.join().unwrap().status, 400);
     });
     assert!(services.origin.received().is_empty());
+}
+
+/// Has the service take this credential from now on, at the same origin and under the same policy.
+fn takes(services: &Services, credential: &str) {
+    let (place, port) = (tempfile::tempdir().unwrap(), services.origin.port);
+    let (file, ca) = (place.path().join("footbridge.toml"), place.path().join("ca.pem"));
+    fs::write(&ca, &services.origin.authority).unwrap();
+    let service = format!(
+        "[services.tracker]\nurl = \"https://localhost:{port}/api\"\nheader = \"x-api-key\"\n\
+         credential = \"{credential}\"\nca_file = \"{}\"\nrequests = [\"* /**\"]\n",
+        ca.display()
+    );
+    fs::write(&file, format!("{LIMITS}{RULES}{service}")).unwrap();
+    let folders = Folders { config: place.path().to_owned(), ..Folders::find(0, |_| None).unwrap() };
+    let config = load(&[file], &folders, &Variables::of_this_process()).unwrap();
+    let _inside = services.runtime.enter();
+    let reloaded = services.harness.as_ref().unwrap().reload(config);
+    assert!(reloaded.policy_gone.is_empty(), "{reloaded:?}");
+}
+
+#[test]
+fn a_yes_is_for_the_service_as_it_was() {
+    let services = asking();
+    let asks = || services.ask("POST /s/tracker/x", &[], "{}");
+    let approvals = services.harness.as_ref().unwrap().approvals();
+    let waiting = || eventually(|| approvals.pending().into_iter().next());
+    thread::scope(|scope| {
+        let first = scope.spawn(asks);
+        waiting();
+        decides(&services, Decided::Allow { remember: true });
+        assert_eq!(first.join().unwrap().status, 200);
+        takes(&services, super::origin::KEY);
+        assert_eq!(asks().status, 200, "it is as it was");
+        // The same request would go with another credential.
+        takes(&services, "the-key-of-production");
+        let second = scope.spawn(asks);
+        waiting();
+        takes(&services, "the-key-of-tomorrow");
+        decides(&services, Decided::Allow { remember: false });
+        let refused = second.join().unwrap();
+        assert!(refused.status == 403 && refused.body.contains("the service or the policy changed"), "{refused:?}");
+    });
+    assert_eq!(services.origin.received().len(), 2);
 }

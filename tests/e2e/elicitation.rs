@@ -419,3 +419,36 @@ fn everything_asks_over_http() {
     let servers = Servers::none().and("everything", json!({"type": "http", "url": url}));
     everything_asks(&Host::with(&servers).settings(COLD).serves());
 }
+
+#[test]
+fn each_of_two_calls_with_one_question_gets_what_was_answered_to_its_own() {
+    let daemon = wants("discover", "");
+    let guest = daemon.opens("agent-1", &[]);
+    let calls = [(); 2].map(|()| wanting(&guest, &json!([question(&trip())])));
+    let mut first = None;
+    for city in ["Bern", "Lyon"] {
+        let pending = loop {
+            let pending = daemon.host.pending(1);
+            if first != Some(id(&pending)) {
+                break id(&pending);
+            }
+        };
+        // Where the second call is there by then, it waits behind the first.
+        let field = format!("city={city}");
+        daemon.host.answers(&["allow", &pending, "--field", &field]);
+        first = Some(pending);
+    }
+    let mut cities = calls.map(|sent| {
+        let answer = sent.answer().json();
+        let city = &answer["result"]["structuredContent"]["answers"]["trip"]["content"]["city"];
+        city.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    });
+    cities.sort();
+    assert_eq!(cities, ["Bern", "Lyon"]);
+    let of_pending: Vec<Value> = steps(&daemon.host)
+        .into_iter()
+        .filter(|step| step["state"] == "pending")
+        .map(|step| step["content"].clone())
+        .collect();
+    assert_eq!(of_pending, [Value::Null, Value::Null]);
+}

@@ -19,7 +19,8 @@ const ENDED_KEPT: usize = 256;
 /// Denials of a session that hold at one time; beyond it the one that ends first is forgotten, and may be asked again.
 const DENIED_KEPT: usize = 1024;
 
-/// Calls that are allowed again without asking, in all; beyond it the oldest is forgotten. People make them, by hand.
+/// Calls that are allowed again without asking, in all; beyond it the oldest of the session that has the most is forgotten.
+/// People make them, by hand.
 const REMEMBERED: usize = 1024;
 /// What is kept of them in memory, bytes, in the same way.
 const REMEMBERED_BYTES: usize = 32 << 20;
@@ -82,10 +83,23 @@ impl<P> Past<P> {
     /// Allows this again without asking.
     pub(super) fn remember(&mut self, one: Remembered<P>) {
         self.remembered.push_back(one);
-        let bytes = |all: &VecDeque<Remembered<P>>| all.iter().map(|one| one.kept.bytes).sum::<usize>();
-        while self.remembered.len() > REMEMBERED || bytes(&self.remembered) > REMEMBERED_BYTES {
-            self.remembered.pop_front();
+        while self.remembered.len() > REMEMBERED {
+            self.forget_one(|_| 1);
         }
+        while self.remembered.iter().map(|one| one.kept.bytes).sum::<usize>() > REMEMBERED_BYTES {
+            self.forget_one(|one| one.kept.bytes);
+        }
+    }
+
+    /// Forgets the oldest of the session whose calls come to the most by this measure.
+    fn forget_one(&mut self, measure: impl Fn(&Remembered<P>) -> usize) {
+        let mut of_session: HashMap<u64, usize> = HashMap::new();
+        for one in &self.remembered {
+            *of_session.entry(one.key.session).or_default() += measure(one);
+        }
+        let most = of_session.into_iter().max_by_key(|(_, sum)| *sum).map(|(session, _)| session);
+        let oldest = self.remembered.iter().position(|one| Some(one.key.session) == most);
+        oldest.and_then(|at| self.remembered.remove(at));
     }
 
     /// What is allowed again, the oldest first.
@@ -154,12 +168,24 @@ mod tests {
     #[test]
     fn what_is_remembered_takes_so_much_in_all() {
         let mut past = Past::new();
-        for n in 0..100 {
-            let kept = Kept { about: Arc::new(()), bytes: 1 << 20 };
+        let mut remember = |session, n: u64, bytes| {
+            let kept = Kept { about: Arc::new(()), bytes };
             let (limits, by) = (ApprovalLimits::default(), "me".into());
-            past.remember(Remembered { id: ApprovalId(n), key: key(1, &n.to_string()), kept, limits, by });
+            past.remember(Remembered { id: ApprovalId(n), key: key(session, &n.to_string()), kept, limits, by });
+            past.remembered().map(|one| one.id.0).collect::<Vec<_>>()
+        };
+        remember(2, 1000, 1 << 20);
+        for n in 0..99 {
+            remember(1, n, 1 << 20);
         }
-        assert_eq!(past.remembered().map(|one| one.id.0).collect::<Vec<_>>(), (68..100).collect::<Vec<_>>());
+        // Another session's takes none from it.
+        let expected: Vec<u64> = [1000].into_iter().chain(69..100).collect();
+        assert_eq!(remember(1, 99, 1 << 20), expected);
+        for n in 0..2000 {
+            remember(3, 2000 + n, 1);
+        }
+        let left = remember(3, 4000, 1);
+        assert_eq!((left.len(), left.contains(&1000), left.contains(&99)), (REMEMBERED, true, true));
     }
 
     #[test]

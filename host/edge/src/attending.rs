@@ -25,6 +25,7 @@ pub(crate) fn attend(
             () = harness.cancelled() => {}
             () = kept.forgotten.cancelled() => {}
         }
+        kept.lost();
         calls.remove(&kept);
     });
 }
@@ -45,6 +46,6 @@ async fn attended(kept: &KeptCall, call: RunningCall) {
             }
         }
     };
-    kept.ends(ended.answer);
+    kept.ends(ended.answer).await;
     sleep_until(until).await;
 }

@@ -18,11 +18,15 @@ use footbridge_calls::{
     session::{OverLimit, Session},
 };
 use footbridge_core::random::random_text;
+use serde::Deserialize;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// What comes of a call.
 type Answer = Result<RawResult, Failure>;
+
+/// Bytes of a result that a worker may read.
+const QUICK: usize = 64 << 10;
 
 /// Most calls that are kept of a session.
 const KEPT: usize = 32;
@@ -58,6 +62,21 @@ pub(crate) struct KeptProgress {
     pub(crate) is_cancelled: bool,
     /// What came of it.
     pub(crate) answer: Option<Arc<Answer>>,
+    /// Whether that is a result which says that its tool failed.
+    pub(crate) is_error: bool,
+}
+
+/// With whether a result says that its tool failed. Most do not even have the word, and are not read for it.
+fn read(answer: Answer) -> (Answer, bool) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Ended {
+        #[serde(default)]
+        is_error: bool,
+    }
+    let text = answer.as_ref().map(|result| result.text.get()).unwrap_or_default();
+    let is_error = text.contains("\"isError\"") && serde_json::from_str(text).is_ok_and(|Ended { is_error }| is_error);
+    (answer, is_error)
 }
 
 impl KeptProgress {
@@ -86,9 +105,33 @@ impl KeptCall {
         self.progress.send_modify(|progress| progress.change(|progress| progress.told = Some(event)));
     }
 
-    /// It ended with this.
-    pub(crate) fn ends(&self, answer: Answer) {
-        self.progress.send_modify(|progress| progress.change(|progress| progress.answer = Some(Arc::new(answer))));
+    /// It ended with this. A result is read once for whether its tool failed, a long one beside the workers: its client
+    /// may ask for that a hundred times a second.
+    pub(crate) async fn ends(&self, answer: Answer) {
+        let is_long = answer.as_ref().is_ok_and(|result| result.text.get().len() > QUICK);
+        let (answer, is_error) = if is_long {
+            let read = tokio::task::spawn_blocking(move || read(answer));
+            read.await.unwrap_or((Err(Cause::HarnessFailed.into()), true))
+        } else {
+            read(answer)
+        };
+        self.progress.send_modify(|progress| {
+            progress.change(|progress| {
+                progress.answer = Some(Arc::new(answer));
+                progress.is_error = is_error;
+            });
+        });
+    }
+
+    /// Nobody hears any more how it ends. Who waits for that is told so.
+    pub(crate) fn lost(&self) {
+        self.progress.send_if_modified(|progress| {
+            let is_lost = progress.answer.is_none();
+            if is_lost {
+                progress.change(|progress| progress.answer = Some(Arc::new(Err(Cause::HarnessFailed.into()))));
+            }
+            is_lost
+        });
     }
 
     /// Cancels it. False if it has ended, or was cancelled before.
@@ -124,7 +167,7 @@ impl KeptCalls {
             ended.forgotten.cancel();
         }
         let since = SystemTime::now();
-        let progress = KeptProgress { told: None, changed: since, is_cancelled: false, answer: None };
+        let progress = KeptProgress { told: None, changed: since, is_cancelled: false, answer: None, is_error: false };
         let kept = Arc::new(KeptCall {
             id: random_text::<24>().map_err(|_| Cause::Internal(Broken::Randomness))?.into(),
             session: session.serial(),
@@ -167,5 +210,46 @@ impl KeptCalls {
 
     fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<KeptCall>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    fn running() -> KeptCall {
+        let since = SystemTime::now();
+        let progress = KeptProgress { told: None, changed: since, is_cancelled: false, answer: None, is_error: false };
+        KeptCall {
+            id: "x".into(),
+            session: 1,
+            client: "c".into(),
+            since,
+            time: Duration::from_secs(1),
+            progress: watch::Sender::new(progress),
+            cancelled: CancellationToken::new(),
+            forgotten: CancellationToken::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_call_that_is_lost_hears_so() {
+        let kept = running();
+        let (answer, ()) = tokio::join!(kept.answer(), async { kept.lost() });
+        assert_eq!(answer.unwrap().as_ref().as_ref().err().map(|lost| &*lost.cause), Some(&Cause::HarnessFailed));
+    }
+
+    #[tokio::test]
+    async fn a_result_says_whether_its_tool_failed_however_long_it_is() {
+        for (length, is_error) in [(1, true), (1, false), (QUICK, true), (QUICK, false)] {
+            let kept = running();
+            let text = to_raw_value(&json!({"content": ["x".repeat(length)], "isError": is_error})).unwrap();
+            kept.ends(Ok(RawResult { text, held: None })).await;
+            kept.lost();
+            let progress = kept.progress();
+            assert_eq!((progress.is_error, progress.answer.is_some_and(|answer| answer.is_ok())), (is_error, true));
+        }
     }
 }

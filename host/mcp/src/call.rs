@@ -41,7 +41,7 @@ pub(super) async fn carry_out(
     }
     // What the call itself says is no secret to whoever made it, and its answer must not tell a right guess.
     let redactor = live.interceptor.redactor().sparing(outgoing.texts());
-    let meta = outgoing.meta().cloned();
+    let (meta, session) = (outgoing.meta().cloned(), outgoing.session());
     let mut request = outgoing.into_parts().1;
     let is_task = matches!(request, OutgoingRequest::CallTool { as_task: true, .. }) && live.interceptor.tasks().calls;
     // Where nobody can be asked, a server of this kind was told so.
@@ -55,7 +55,7 @@ pub(super) async fn carry_out(
         if let Some(level) = events.logs().filter(|_| live.is_stateless()) {
             wire.get_meta_mut().insert(LOG_LEVEL.to_owned(), level.as_str().into());
         }
-        let beside = Beside { arguments, meta: meta.clone(), task: is_task.then_some(times.total) };
+        let beside = Beside { arguments, meta: meta.clone(), task: is_task.then_some(times.total), session };
         let pending = PendingRequest::of_call(events.clone(), beside, elicitor.clone(), Some(redactor.clone()));
         let since = Instant::now();
         let ended = ask_call(live, wire, pending, Times { total: left, ..times }, cancel).await;

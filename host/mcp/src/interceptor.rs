@@ -15,6 +15,7 @@ use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, Instant},
 };
 
 use footbridge_proto::rpc::{IncomingError, IncomingMessage};
@@ -45,6 +46,8 @@ const MAX_ERROR: usize = 64 * 1024;
 const COPIED: usize = 64 * 1024;
 /// Requests whose late answers are known as such.
 const MAX_FORGOTTEN: usize = 256;
+/// How long a call that nobody waits for any more may still be carried out.
+const MAY_RUN: Duration = Duration::from_secs(300);
 /// Requests of the server that may be unanswered at a time.
 const MAX_ASKED: usize = 32;
 
@@ -83,6 +86,9 @@ struct Waiting {
 struct ForgottenRequest {
     id: i64,
     token: Option<i64>,
+    /// Whose it was, where it was a call.
+    session: Option<u64>,
+    since: Instant,
 }
 
 /// A request of ours without an answer.
@@ -446,10 +452,18 @@ impl Waiting {
 
     /// As [`Self::remove`], for one that may still be answered.
     fn forget(&mut self, id: i64) {
-        let Some(Request { token, .. }) = self.remove(id) else { return };
-        self.forgotten.push_back(ForgottenRequest { id, token });
+        let Some(Request { token, pending }) = self.remove(id) else { return };
+        let session = pending.and_then(|pending| pending.session());
+        self.forgotten.push_back(ForgottenRequest { id, token, session, since: Instant::now() });
         let over = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
         self.forgotten.drain(..over);
+    }
+
+    /// Whether its server may still carry out a call of another session than this one's: it was told that nobody waits for
+    /// it, and need not heed that.
+    fn may_run_for_others(&self, call: &PendingRequest) -> bool {
+        let of_another = |one: &ForgottenRequest| one.session.is_some() && one.session != call.session();
+        self.forgotten.iter().any(|one| of_another(one) && one.since.elapsed() < MAY_RUN)
     }
 
     /// Whether this is the token of a request that nobody waits for any more.
@@ -479,5 +493,27 @@ impl Waiting {
     fn calls(&self) -> impl Iterator<Item = &PendingRequest> {
         let requests = self.requests.values().chain(&self.tasks);
         requests.filter_map(|request| request.pending.as_ref()).filter(|pending| pending.is_call())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pending_request::Beside;
+    use footbridge_calls::events::Events;
+
+    #[test]
+    fn a_call_of_another_session_that_was_left_may_still_run() {
+        let call = |session| {
+            let beside = Beside { session, ..Beside::default() };
+            PendingRequest::of_call(Events::default(), beside, None, None)
+        };
+        let mut waiting = Waiting::default();
+        waiting.requests.insert(1, Request { pending: Some(call(1)), token: None });
+        waiting.requests.insert(2, Request { pending: Some(PendingRequest::new()), token: None });
+        waiting.forget(2);
+        assert!(!waiting.may_run_for_others(&call(2)), "what is no call says nothing of anybody");
+        waiting.forget(1);
+        assert!(waiting.may_run_for_others(&call(2)) && !waiting.may_run_for_others(&call(1)));
     }
 }

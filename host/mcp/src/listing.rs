@@ -40,6 +40,8 @@ const MAX_REST: usize = 64 * 1024;
 const MAX_CURSOR: usize = 16 * 1024;
 /// How many reasons for leaving out are kept for the operator.
 const MAX_REASONS: usize = 20;
+/// Entries of a page that are looked at beyond as many as a server may have.
+const MAX_BAD: usize = 1000;
 /// The code of an unknown method: servers that have no resources often answer with it.
 const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
 
@@ -277,6 +279,14 @@ impl Listed {
         self.leave_out(kind, &format_args!("{error} ({start})"));
     }
 
+    /// Entries of a page that were not looked at.
+    fn leave_out_rest(&mut self, kind: Kind, count: usize) {
+        let why = "the page has more entries than a server may have";
+        self.catalogue.gaps_mut().left_out_many(kind.list(), count, why);
+        self.leave_out(kind, &why);
+        self.left_out += count - 1;
+    }
+
     /// The listing ends early, or is not there at all.
     fn cut(&mut self, kind: Kind, why: &dyn fmt::Display) {
         self.catalogue.gaps_mut().cut(kind.list(), &why.to_string());
@@ -351,8 +361,16 @@ impl<'de> Visitor<'de> for Entries<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while let Some(raw) = seq.next_element::<&'de RawValue>()? {
+        for _ in 0..self.limits.entries + MAX_BAD {
+            let Some(raw) = seq.next_element::<&'de RawValue>()? else { return Ok(()) };
             self.listed.add(self.kind, raw, self.limits);
+        }
+        let mut rest = 0;
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            rest += 1;
+        }
+        if rest > 0 {
+            self.listed.leave_out_rest(self.kind, rest);
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(super) fn written(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<
     {
         return tool_call(&request.id, &call.params, request.request.get_meta(), &beside);
     }
-    let Beside { arguments, meta, task } = beside;
+    let Beside { arguments, meta, task, session: _ } = beside;
     let text = serde_json::to_string(message)?;
     let call: IncomingMessage<'_> = serde_json::from_str(&text)?;
     let mut params: BTreeMap<&str, &RawValue> =
@@ -161,14 +161,16 @@ pub(super) fn stand_in(id: i64, result: &RawValue) -> ServerJsonRpcMessage {
         #[serde(borrow)]
         tools: Vec<&'a RawValue>,
     }
-    if result.get().len() > MAX_TYPED || !result.get().contains(PROMOTED) {
+    if !result.get().contains(PROMOTED) {
         return placeholder(id);
     }
     let Ok(Tools { mut tools }) = serde_json::from_str::<Tools<'_>>(result.get()) else { return placeholder(id) };
     // One that is marked wrongly is not listed, and the library would log its name as it is.
     tools.retain(|tool| tool.get().contains(PROMOTED) && header_params::check(tool).is_ok());
+    // Of a long page these may be few.
     let text = serde_json::to_string(&OutgoingAnswer::new(id, Ok(Tools { tools })));
-    text.and_then(|text| serde_json::from_str(&text)).unwrap_or_else(|_| placeholder(id))
+    let text = text.ok().filter(|text| text.len() <= MAX_TYPED);
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_else(|| placeholder(id))
 }
 
 /// What the library gets for an answer that it waits for itself and that cannot be used.
@@ -202,7 +204,7 @@ mod tests {
         let params = CallToolRequestParams::new("t").with_arguments(serde_json::Map::new());
         let mut call = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let meta = CallMeta::of(Some(&raw(r#"{"traceparent":"00-1","x":1.50}"#))).unwrap();
-        let beside = Beside { arguments: Some(raw(text)), meta, task: Some(Duration::from_secs(60)) };
+        let beside = Beside { arguments: Some(raw(text)), meta, task: Some(Duration::from_secs(60)), session: 1 };
         call.extensions_mut().insert(PendingRequest::of_call(Events::default(), beside, None, None));
         call.get_meta_mut().set_progress_token(rmcp::model::ProgressToken(rmcp::model::NumberOrString::Number(3)));
         let message = ClientJsonRpcMessage::request(call, RequestId::Number(7));

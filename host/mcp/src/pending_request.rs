@@ -46,7 +46,8 @@ struct Inner {
     beside: Mutex<Option<Beside>>,
     elicitor: Option<Arc<dyn Elicit>>,
     redactor: Option<Redactor>,
-    is_call: bool,
+    /// The session of a call.
+    session: Option<u64>,
     may_be_task: bool,
     over: CancellationToken,
 }
@@ -60,6 +61,8 @@ pub(super) struct Beside {
     pub(super) meta: Option<CallMeta>,
     /// How long the task is wanted that the server is to make of it, where it is to make one.
     pub(super) task: Option<Duration>,
+    /// Whose it is, which is not written.
+    pub(super) session: u64,
 }
 
 /// What came back, before it is judged.
@@ -120,7 +123,7 @@ impl PendingRequest {
             answered: Notify::new(),
             life: Notify::new(),
             events,
-            is_call: beside.is_some(),
+            session: beside.as_ref().map(|beside| beside.session),
             may_be_task: beside.as_ref().is_some_and(|beside| beside.task.is_some()),
             beside: Mutex::new(beside),
             elicitor,
@@ -156,7 +159,12 @@ impl PendingRequest {
 
     /// Whether it is a call.
     pub(super) fn is_call(&self) -> bool {
-        self.0.is_call
+        self.0.session.is_some()
+    }
+
+    /// Whose call it is; of no session where it is none.
+    pub(super) fn session(&self) -> Option<u64> {
+        self.0.session
     }
 
     /// Whether it may be answered with a task, so that it goes on behind its answer.

@@ -58,8 +58,13 @@ impl Gaps {
 
     /// An entry was left out. Why says nothing of which.
     pub fn left_out(&mut self, kind: ListKind, why: &str) {
+        self.left_out_many(kind, 1, why);
+    }
+
+    /// So many entries were left out, for the same reason.
+    pub fn left_out_many(&mut self, kind: ListKind, count: usize, why: &str) {
         let gap = self.0.entry(kind).or_default();
-        gap.left_out += 1;
+        gap.left_out += count;
         keep(&mut gap.entries, why);
     }
 
@@ -90,8 +95,11 @@ impl Gaps {
 }
 
 fn keep(reasons: &mut Vec<String>, why: &str) {
+    if reasons.len() >= MAX_REASONS {
+        return;
+    }
     let why: String = Escaped(why).to_string().chars().take(MAX_TEXT).collect();
-    if reasons.len() < MAX_REASONS && !reasons.contains(&why) {
+    if !reasons.contains(&why) {
         reasons.push(why);
     }
 }

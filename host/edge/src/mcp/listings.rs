@@ -265,7 +265,7 @@ fn entries(page: &mut Page, kind: ListedKind, endpoint: &Endpoint, within: &[Vis
         let add_uri = |page: &mut Page, uri: &str, raw: &RawValue| {
             let is_clear = shared.get(uri).is_none_or(|count| *count == 1) && !looks_qualified(within, uri);
             let shown = (joined && !is_clear).then(|| qualified(server.as_str(), uri));
-            page.add(server.as_str(), uri, |text| push_renamed(text, raw, shown.as_deref()));
+            page.add(server.as_str(), uri, |text| push_renamed(text, raw, kind, shown.as_deref()));
         };
         match kind {
             ListedKind::Tools => entries.tools().for_each(|tool: &Arc<_>| {
@@ -274,7 +274,7 @@ fn entries(page: &mut Page, kind: ListedKind, endpoint: &Endpoint, within: &[Vis
             ListedKind::Prompts => entries.prompts().for_each(|prompt| {
                 let shown = joined.then(|| name(prompt.name()));
                 page.add(server.as_str(), prompt.name(), |text| {
-                    push_renamed(text, prompt.definition(), shown.as_deref());
+                    push_renamed(text, prompt.definition(), kind, shown.as_deref());
                 });
             }),
             ListedKind::Resources => entries.resources().for_each(|(uri, raw)| add_uri(page, uri, raw)),
@@ -297,7 +297,7 @@ fn shared_uris(kind: ListedKind, within: &[Visible]) -> HashMap<&str, usize> {
     counts
 }
 
-/// What an entry is known by, wherever it stands in it.
+/// What an entry of each kind is known by, wherever it stands in it.
 #[derive(Deserialize)]
 struct Keyed<'a> {
     #[serde(borrow, default)]
@@ -309,10 +309,15 @@ struct Keyed<'a> {
 }
 
 /// Puts an entry as its server gave it, but for what it is known by where that is another here.
-fn push_renamed(text: &mut String, entry: &RawValue, shown: Option<&str>) {
+fn push_renamed(text: &mut String, entry: &RawValue, kind: ListedKind, shown: Option<&str>) {
     let given = entry.get();
     let keyed = shown.and_then(|_| serde_json::from_str::<Keyed<'_>>(given).ok());
-    let key = keyed.and_then(|keyed| keyed.uri.or(keyed.template).or(keyed.name));
+    // By its kind alone: a server may write the others into it, too.
+    let key = keyed.and_then(|keyed| match kind {
+        ListedKind::Resources => keyed.uri,
+        ListedKind::Templates => keyed.template,
+        ListedKind::Tools | ListedKind::Prompts => keyed.name,
+    });
     let (Some(shown), Some(key)) = (shown, key) else { return text.push_str(given) };
     let start = key.get().as_ptr() as usize - given.as_ptr() as usize;
     text.push_str(&given[..start]);
@@ -326,15 +331,25 @@ mod tests {
 
     #[test]
     fn an_entry_is_as_its_server_gave_it_but_for_its_key() {
-        let pushed = |entry: &str, shown: Option<&str>| {
+        let of_kind = |kind, entry: &str, shown: Option<&str>| {
             let mut text = String::new();
-            push_renamed(&mut text, &RawValue::from_string(entry.to_owned()).unwrap(), shown);
+            push_renamed(&mut text, &RawValue::from_string(entry.to_owned()).unwrap(), kind, shown);
             text
         };
+        let pushed = |entry: &str, shown: Option<&str>| of_kind(ListedKind::Resources, entry, shown);
         let entry = r#"{ "size": 1.50, "uri" : "a:b", "name":"n" }"#;
         assert_eq!(pushed(entry, None), entry);
         assert_eq!(pushed(entry, Some("s+a:b")), r#"{ "size": 1.50, "uri" : "s+a:b", "name":"n" }"#);
-        assert_eq!(pushed(r#"{"name":"p"}"#, Some("s__p\"")), r#"{"name":"s__p\""}"#);
+        let prompt = |entry: &str, shown: &str| of_kind(ListedKind::Prompts, entry, Some(shown));
+        assert_eq!(prompt(r#"{"name":"p"}"#, "s__p\""), r#"{"name":"s__p\""}"#);
+        // Another server's name, and a member that prompts do not have.
+        let posing = r#"{"name":"github__review","uri":"x"}"#;
+        assert_eq!(prompt(posing, "evil__github__review"), r#"{"name":"evil__github__review","uri":"x"}"#);
+        let template = r#"{"uri":"x","uriTemplate":"a:{b}","name":"n"}"#;
+        assert_eq!(
+            of_kind(ListedKind::Templates, template, Some("s+a:{b}")),
+            r#"{"uri":"x","uriTemplate":"s+a:{b}","name":"n"}"#
+        );
     }
 
     #[test]

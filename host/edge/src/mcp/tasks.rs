@@ -55,7 +55,7 @@ fn state(kept: &KeptCall) -> Value {
     let (status, message) = match progress.answer.as_deref() {
         _ if progress.is_cancelled => ("cancelled", None),
         None => ("working", progress.told.as_ref().and_then(said)),
-        Some(Ok(result)) => (if is_error(&result.text) { "failed" } else { "completed" }, None),
+        Some(Ok(_)) => (if progress.is_error { "failed" } else { "completed" }, None),
         Some(Err(failure)) => ("failed", Some(refusals::error_for_models(failure).message)),
     };
     let mut state = json!({
@@ -78,17 +78,6 @@ fn said(event: &CallEvent) -> Option<String> {
         CallEvent::Approval(event) => Some(refusals::approval_in_words(event)),
         CallEvent::Log(_) => None,
     }
-}
-
-/// Whether a result says that the tool failed. Most do not even have the word, and are not read for it.
-fn is_error(result: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Ended {
-        #[serde(default)]
-        is_error: bool,
-    }
-    result.get().contains("\"isError\"") && serde_json::from_str(result.get()).is_ok_and(|Ended { is_error }| is_error)
 }
 
 /// Answers what a client asks about its tasks.

@@ -111,7 +111,8 @@ impl Interceptor {
     }
 
     /// A line of the server's log. It goes to the call that runs, where that is one alone: nothing in it says which of
-    /// several it is about, and they may be of guests that know nothing of each other.
+    /// several it is about, and they may be of guests that know nothing of each other. So it is of those that nobody waits for
+    /// any more, for a while.
     fn log_line(&self, params: Option<&RawValue>, text: &str) {
         if tracing::enabled!(tracing::Level::DEBUG) {
             // Cut afterwards: a secret across the cut would not be found.
@@ -125,6 +126,9 @@ impl Interceptor {
         let mut calls = waiting.calls();
         let (Some(pending), None) = (calls.next().cloned(), calls.next()) else { return };
         drop(calls);
+        if waiting.may_run_for_others(&pending) {
+            return;
+        }
         drop(waiting);
         let message = serde_json::from_str::<String>(line.data.get());
         let (is_json, message) = (message.is_err(), message.unwrap_or_else(|_| line.data.get().to_owned()));

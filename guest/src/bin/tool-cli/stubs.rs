@@ -160,7 +160,8 @@ fn typescript_module(server: &str, tools: &[ToolDescription]) -> (String, String
 /// A text for a comment of one line, without what could end a comment of several.
 fn comment(tool: &ToolDescription) -> String {
     let sentence = first_sentence(tool.description.as_deref().unwrap_or(&tool.name));
-    sentence.replace("*/", "* /").replace('\\', "/").replace('"', "'")
+    // Slashes first: what they make ends comments too.
+    sentence.replace('\\', "/").replace("*/", "* /").replace('"', "'")
 }
 
 fn typescript(name: &str, tool: &ToolDescription) -> String {
@@ -227,14 +228,14 @@ mod tests {
 
     #[test]
     fn nothing_that_a_server_wrote_leaves_its_literal_or_comment() {
-        let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ evil()\\",
+        let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ *\\ evil()\\",
             "inputSchema": {"properties": {"x\"y": {"enum": ["\"]"]}, "class": {"type": "string"}, "x_y": {}}}});
         let tool: ToolDescription = serde_json::from_value(tool).unwrap();
         let python = python::module("s\"\n", std::slice::from_ref(&tool));
         for line in [
             "SERVER = \"s\\\"\\n\"\n",
             "def a____evil__(*, x_y: Literal[\"\\\"]\"] = ABSENT, _class: str = ABSENT, x_y_2: Any = ABSENT) -> Any:\n",
-            "    \"\"\"''' * / evil()/\"\"\"\n",
+            "    \"\"\"''' * / * / evil()/\"\"\"\n",
             "    return call(SERVER, \"a\\\"); evil(\\\"\", {\"x\\\"y\": x_y, \"class\": _class, \"x_y\": x_y_2})\n",
         ] {
             assert!(python.contains(line), "{line}: {python}");
@@ -246,7 +247,7 @@ mod tests {
             ),
             "{code}"
         );
-        let end = "/** ''' * / evil()/ */\nexport function a____evil__(args?: ARGS): Promise<any>;\n";
+        let end = "/** ''' * / * / evil()/ */\nexport function a____evil__(args?: ARGS): Promise<any>;\n";
         let args = "{ \"x\\\"y\"?: (\"\\\"]\"); \"class\"?: string; \"x_y\"?: any }";
         assert!(types.ends_with(&end.replace("ARGS", args)), "{types}");
     }

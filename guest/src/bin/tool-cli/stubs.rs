@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 const MOST_DEPTH: usize = 6;
 /// Values of an enum that become a type.
 const MOST_VALUES: usize = 30;
+/// Bytes that the types of one schema may come to: one whose members are it itself would have some that no disk holds.
+const MOST_BYTES: usize = 64 * 1024;
 
 /// What functions are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,45 +169,68 @@ fn comment(tool: &ToolDescription) -> String {
 fn typescript(name: &str, tool: &ToolDescription) -> String {
     let schema = &*gathered(&tool.input_schema);
     let optional = if required(schema).next().is_some() { "" } else { "?" };
-    let kind = match typescript_type(schema, schema, 0).as_str() {
+    let kind = match typescript_type(schema).as_str() {
         "any" => "Record<string, any>".to_owned(),
         kind => kind.to_owned(),
     };
-    let result =
-        tool.output_schema.as_ref().map_or_else(|| "any".to_owned(), |output| typescript_type(output, output, 0));
+    let result = tool.output_schema.as_ref().map_or_else(|| "any".to_owned(), typescript_type);
     format!("\n/** {} */\nexport function {name}(args{optional}: {kind}): Promise<{result}>;\n", comment(tool))
 }
 
-/// The values of an enum, where each is a literal that both languages have.
-fn literals(at: &Value) -> Option<Vec<String>> {
+/// The values of an enum, where each is a literal that both languages have, and all together have room.
+fn literals(at: &Value, left: &mut usize) -> Option<Vec<String>> {
     let values = at.get("enum").and_then(Value::as_array).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
     let is_literal = |value: &Value| value.is_string() || value.is_i64();
-    values.iter().all(is_literal).then(|| values.iter().map(Value::to_string).collect())
+    let bytes = |value: &Value| value.as_str().map_or(0, str::len);
+    *left = values.iter().all(is_literal).then(|| left.checked_sub(values.iter().map(bytes).sum()))??;
+    Some(values.iter().map(Value::to_string).collect())
 }
 
-fn typescript_type(property: &Value, schema: &Value, depth: usize) -> String {
-    let at = meant(property, schema);
-    if let Some(values) = literals(at) {
-        return format!("({})", values.join(" | "));
-    }
-    match kind(at) {
-        Some("string") => "string".to_owned(),
-        Some("integer" | "number") => "number".to_owned(),
-        Some("boolean") => "boolean".to_owned(),
-        Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
-            Some(items) => format!("{}[]", typescript_type(items, schema, depth + 1)),
-            None => "any[]".to_owned(),
-        },
-        Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => {
-            let needed: Vec<&str> = required(at).collect();
-            let member = |(name, property): (&String, &Value)| {
-                let optional = if needed.contains(&name.as_str()) { "" } else { "?" };
-                format!("{}{optional}: {}", json!(name), typescript_type(property, schema, depth + 1))
-            };
-            format!("{{ {} }}", properties(at).map(member).collect::<Vec<_>>().join("; "))
+fn typescript_type(schema: &Value) -> String {
+    TypescriptTypes { root: schema, left: MOST_BYTES }.of(schema, 0)
+}
+
+/// The types of one schema on their way.
+struct TypescriptTypes<'s> {
+    root: &'s Value,
+    /// How many more bytes of them there is room for.
+    left: usize,
+}
+
+impl TypescriptTypes<'_> {
+    fn of(&mut self, property: &Value, depth: usize) -> String {
+        const ANY: &str = "any";
+        if self.left == 0 {
+            return ANY.to_owned();
         }
-        Some("object") => "Record<string, any>".to_owned(),
-        _ => "any".to_owned(),
+        self.left = self.left.saturating_sub(ANY.len());
+        let at = meant(property, self.root);
+        if let Some(values) = literals(at, &mut self.left) {
+            return format!("({})", values.join(" | "));
+        }
+        match kind(at) {
+            Some("string") => "string".to_owned(),
+            Some("integer" | "number") => "number".to_owned(),
+            Some("boolean") => "boolean".to_owned(),
+            Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
+                Some(items) => format!("{}[]", self.of(items, depth + 1)),
+                None => "any[]".to_owned(),
+            },
+            Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => self.object(at, depth),
+            Some("object") => "Record<string, any>".to_owned(),
+            _ => ANY.to_owned(),
+        }
+    }
+
+    fn object(&mut self, at: &Value, depth: usize) -> String {
+        let needed: Vec<&str> = required(at).collect();
+        let mut members = Vec::new();
+        for (name, property) in properties(at) {
+            let optional = if needed.contains(&name.as_str()) { "" } else { "?" };
+            self.left = self.left.saturating_sub(name.len());
+            members.push(format!("{}{optional}: {}", json!(name), self.of(property, depth + 1)));
+        }
+        format!("{{ {} }}", members.join("; "))
     }
 }
 
@@ -224,6 +249,24 @@ mod tests {
         };
         assert_eq!(files(Language::Python), ["bridge.py", "_time.py", "_http.py", "demo.py"]);
         assert!(files(Language::TypeScript).contains(&"time.mjs".to_owned()));
+    }
+
+    #[test]
+    fn no_schema_makes_types_without_end() {
+        let own: serde_json::Map<String, Value> = (0..50).map(|at| (at.to_string(), json!({"$ref": "#"}))).collect();
+        let values = json!({"enum": ["x".repeat(20_000)]});
+        let same: serde_json::Map<String, Value> =
+            (0..50).map(|at| (at.to_string(), json!({"$ref": "#/$defs/v"}))).collect();
+        for schema in [json!({ "properties": own }), json!({"properties": same, "$defs": {"v": values}})] {
+            let tool = json!({"name": "t", "inputSchema": schema, "outputSchema": schema});
+            let tool: ToolDescription = serde_json::from_value(tool).unwrap();
+            let python = python::module("s", std::slice::from_ref(&tool));
+            let (_, types) = typescript_module("s", &[tool]);
+            assert!(types.contains("\"0\"?: ") && types.contains(": any"), "{types}");
+            for text in [python, types] {
+                assert!(text.len() < 8 * MOST_BYTES, "{}", text.len());
+            }
+        }
     }
 
     #[test]

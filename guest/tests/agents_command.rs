@@ -447,16 +447,16 @@ fn where_what_is_too_much_cannot_be_kept_the_first_bytes_are_printed_all_the_sam
 #[test]
 fn how_far_a_call_is_and_what_its_server_logs_is_told_where_it_is_asked_for() {
     let events = "event: progress\ndata: {\"progress\":1,\"total\":4,\"message\":\"a\\u001b\"}\n\nevent: log\ndata: \
-                  {\"level\":\"warning\",\"message\":\"hot\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \
+                  {\"level\":\"warning\",\"message\":\"hot\u{9b}\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \
                   {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     let bridge = Bridge::raw(move |_| format!("{head}{events}").into_bytes());
     for (args, told) in [
         ([].as_slice(), ""),
         (&["--progress"], "Progress: 25% a\\u{1b}\n"),
-        (&["-v"], "warning: hot\n"),
-        (&["--progress", "--verbose"], "Progress: 25% a\\u{1b}\nwarning: hot\n"),
-        (&["--json", "-v"], "{\"log\":{\"level\":\"warning\",\"message\":\"hot\"}}\n"),
+        (&["-v"], "warning: hot\\u{9b}\n"),
+        (&["--progress", "--verbose"], "Progress: 25% a\\u{1b}\nwarning: hot\\u{9b}\n"),
+        (&["--json", "-v"], "{\"log\":{\"level\":\"warning\",\"message\":\"hot\\u009b\"}}\n"),
     ] {
         let (code, _, stderr) = run(tool_cli(&bridge, &["s", "t", "{}"]).args(args));
         assert_eq!((code, stderr.as_str()), (Some(0), told), "{args:?}");

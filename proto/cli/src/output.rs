@@ -18,6 +18,8 @@ use nix::{
     unistd::{AccessFlags, access},
 };
 
+use crate::blocking::Blocking;
+
 /// What could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritten {
@@ -75,9 +77,9 @@ pub fn print(text: &str) -> Result<(), NotWritten> {
 /// # Errors
 /// [`NotWritten::Stdout`].
 pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), NotWritten> {
-    let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
+    let mut stdout = io::BufWriter::with_capacity(16 << 10, Blocking(io::stdout().lock()));
     let done = Sink::write(&mut stdout, on_terminal(), write);
-    done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(NotWritten::Stdout)
+    done.and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
 /// Prints these bytes as they are.
@@ -85,7 +87,7 @@ pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result)
 /// # Errors
 /// [`NotWritten::Stdout`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Blocking(io::stdout().lock());
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
@@ -230,7 +232,7 @@ pub fn print_error(text: &str) {
 pub(crate) fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
     let stderr = io::stderr().lock();
     let escape = stderr.is_terminal();
-    let mut stderr = io::BufWriter::with_capacity(16 << 10, stderr);
+    let mut stderr = io::BufWriter::with_capacity(16 << 10, Blocking(stderr));
     let _ = Sink::write(&mut stderr, escape, write).and_then(|()| stderr.flush());
 }
 

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_cli::blocking::Blocking;
 use footbridge_guest::{
     Event,
     events::{Approval, Progress},
@@ -164,7 +165,7 @@ fn json_line(json: &Value) -> String {
 
 /// Where that fails there is nobody to tell.
 fn write(text: &str) {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = Blocking(io::stderr().lock());
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 

@@ -57,8 +57,8 @@ struct BatchCall {
 struct Open {
     call: BatchCall,
     pauses: Pauses,
-    /// When asking again is over.
-    deadline: Instant,
+    /// When asking again is over, once it was asked: what waits behind many others has its whole time then.
+    deadline: Option<Instant>,
 }
 
 /// All that is going on.
@@ -152,8 +152,7 @@ impl Batch {
     fn take(&mut self, number: usize, line: &[u8]) {
         match serde_json::from_slice::<BatchCall>(line) {
             Ok(call) => {
-                let deadline = Instant::now() + self.timeout;
-                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline });
+                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline: None });
                 self.waiting.push_back(number);
             }
             Err(error) => {
@@ -176,7 +175,8 @@ impl Batch {
         self.not_before = None;
         while self.many.has_room() {
             let Some(number) = self.waiting.pop_front() else { return };
-            let Some(open) = self.open.get(&number) else { continue };
+            let Some(open) = self.open.get_mut(&number) else { continue };
+            open.deadline.get_or_insert_with(|| Instant::now() + self.timeout);
             if let Err(error) = self.many.send(number, method::CALL_TOOL, &open.call) {
                 self.over(number, Err(error));
             }
@@ -201,7 +201,7 @@ impl Batch {
             }
             Err(error) => error,
         };
-        let left = open.deadline.saturating_duration_since(Instant::now());
+        let left = open.deadline.map_or(self.timeout, |at| at.saturating_duration_since(Instant::now()));
         if let Some(pause) = error.come_back().and_then(|told| open.pauses.next(told, left, at_random())) {
             self.not_before = self.not_before.max(Some(Instant::now() + pause));
             self.waiting.push_front(number);

@@ -701,6 +701,7 @@ fn assert_python_knows_the_types_of(folder: &Path) {
 fn stubs_are_functions_that_python_and_node_call() {
     let servers = json!({"servers": [{"name": "my-weather", "toolCount": 1}]});
     let bridge = Bridge::raw(move |got| {
+        assert_eq!(got.headers["authorization"], format!("Bearer {}", bridge::TOKEN));
         let body: Value = serde_json::from_str(&got.body).unwrap();
         let result = match got.method().as_str() {
             "listServers" => servers.clone(),
@@ -737,9 +738,14 @@ fn stubs_are_functions_that_python_and_node_call() {
             std::fs::write(place.join("try.mjs"), code).unwrap();
         }
         command.args(args).current_dir(&place).env("PYTHONIOENCODING", "utf-8");
-        command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_TOKEN", bridge::TOKEN);
-        let (code, stdout, stderr) = run(&mut command);
-        assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
+        command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_HOST", "${TOOL_CLI_HOST}");
+        // As for tool-cli, a token beats a file; and what was left unfilled is none.
+        let (file, unfilled) = (folder.path().join("token"), "${TOOL_CLI_TOKEN}");
+        for (token, in_file) in [(bridge::TOKEN, "another"), (unfilled, bridge::TOKEN)] {
+            std::fs::write(&file, in_file).unwrap();
+            let (code, stdout, stderr) = run(command.env("TOOL_CLI_TOKEN", token).env("TOOL_CLI_TOKEN_FILE", &file));
+            assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
+        }
     }
     assert_python_knows_the_types_of(&folder.path().join("py"));
     let types = std::fs::read_to_string(folder.path().join("ts/my_weather.d.mts")).unwrap();

@@ -73,6 +73,12 @@ impl Language {
         let words = if self == Self::Python { PYTHON } else { TYPESCRIPT };
         words.contains(&format!(" {name} "))
     }
+
+    /// Whether a file of this name would take the place of a module of the language's own; those in C have a line in front.
+    fn has_module(self, name: &str) -> bool {
+        let public = name.trim_start_matches('_');
+        self == Self::Python && OF_PYTHON.split(' ').any(|module| module == public)
+    }
 }
 
 /// Modules of Python's standard library, 3.14 and before: a file of such a name would take its place, also for `bridge`.
@@ -113,8 +119,10 @@ pub(crate) fn write(
     let mut names = HashSet::from(["bridge".to_owned()]);
     let modules = servers.iter().map(|(server, tools)| {
         let files = language.module(server, tools);
-        let is_of_language = language == Language::Python && OF_PYTHON.split(' ').any(|module| module == server);
-        let name = if is_of_language { format!("_{server}") } else { server.clone() };
+        let mut name = spelled(language, server);
+        if language.has_module(&name) {
+            name.push('_');
+        }
         (plain(language, &name, &mut names), files)
     });
     let mut written = Vec::new();
@@ -128,12 +136,16 @@ pub(crate) fn write(
     Ok(written)
 }
 
+/// A name that the language takes.
+fn spelled(language: Language, name: &str) -> String {
+    let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let is_name = !language.is_taken(&spelled) && spelled.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if is_name { spelled } else { format!("_{spelled}") }
+}
+
 /// A name that the language takes, and that is not there yet.
 fn plain(language: Language, name: &str, names: &mut HashSet<String>) -> String {
-    let mut plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if language.is_taken(&plain) || !plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        plain = format!("_{plain}");
-    }
+    let plain = spelled(language, name);
     let mut unique = plain.clone();
     for number in 2.. {
         if names.insert(unique.clone()) {
@@ -241,13 +253,14 @@ mod tests {
     #[test]
     fn no_module_takes_the_place_of_one_of_the_standard_library() {
         let folder = tempfile::tempdir().unwrap();
-        let servers = ["time", "http", "demo"].map(|name| (name.to_owned(), Vec::new()));
+        let servers = ["time", "http", "demo", "py-compile", "_socket"].map(|name| (name.to_owned(), Vec::new()));
         let files = |language| {
             let written = write(language, folder.path(), &servers).unwrap();
             let name = |path: &String| Path::new(path).file_name().unwrap().to_str().unwrap().to_owned();
             written.iter().map(name).collect::<Vec<_>>()
         };
-        assert_eq!(files(Language::Python), ["bridge.py", "_time.py", "_http.py", "demo.py"]);
+        let python = ["bridge.py", "time_.py", "http_.py", "demo.py", "py_compile_.py", "_socket_.py"];
+        assert_eq!(files(Language::Python), python);
         assert!(files(Language::TypeScript).contains(&"time.mjs".to_owned()));
     }
 

@@ -319,7 +319,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_left_of_a_group_ends_with_its_leader_and_its_number_is_forgotten() {
         let script = "/bin/sleep 1000 & echo begun";
-        let args = ["-c", script].map(|arg| Secret::new(arg));
+        let args = ["-c", script].map(Secret::new);
         let spec =
             ProgramSpec { command: "/bin/sh".into(), args: args.into(), env: Vec::new(), cwd: None, confine: false };
         let Launched { mut stdout, mut process, .. } = Launcher::Direct.launch(&spec).await.unwrap();

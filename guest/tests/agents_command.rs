@@ -447,16 +447,16 @@ fn where_what_is_too_much_cannot_be_kept_the_first_bytes_are_printed_all_the_sam
 #[test]
 fn how_far_a_call_is_and_what_its_server_logs_is_told_where_it_is_asked_for() {
     let events = "event: progress\ndata: {\"progress\":1,\"total\":4,\"message\":\"a\\u001b\"}\n\nevent: log\ndata: \
-                  {\"level\":\"warning\",\"message\":\"hot\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \
+                  {\"level\":\"warning\",\"message\":\"hot\u{9b}\"}\n\nevent: progress\ndata: {\"progress\":2}\n\nevent: result\ndata: \
                   {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[]}}\n\n";
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     let bridge = Bridge::raw(move |_| format!("{head}{events}").into_bytes());
     for (args, told) in [
         ([].as_slice(), ""),
         (&["--progress"], "Progress: 25% a\\u{1b}\n"),
-        (&["-v"], "warning: hot\n"),
-        (&["--progress", "--verbose"], "Progress: 25% a\\u{1b}\nwarning: hot\n"),
-        (&["--json", "-v"], "{\"log\":{\"level\":\"warning\",\"message\":\"hot\"}}\n"),
+        (&["-v"], "warning: hot\\u{9b}\n"),
+        (&["--progress", "--verbose"], "Progress: 25% a\\u{1b}\nwarning: hot\\u{9b}\n"),
+        (&["--json", "-v"], "{\"log\":{\"level\":\"warning\",\"message\":\"hot\\u009b\"}}\n"),
     ] {
         let (code, _, stderr) = run(tool_cli(&bridge, &["s", "t", "{}"]).args(args));
         assert_eq!((code, stderr.as_str()), (Some(0), told), "{args:?}");
@@ -701,6 +701,7 @@ fn assert_python_knows_the_types_of(folder: &Path) {
 fn stubs_are_functions_that_python_and_node_call() {
     let servers = json!({"servers": [{"name": "my-weather", "toolCount": 1}]});
     let bridge = Bridge::raw(move |got| {
+        assert_eq!(got.headers["authorization"], format!("Bearer {}", bridge::TOKEN));
         let body: Value = serde_json::from_str(&got.body).unwrap();
         let result = match got.method().as_str() {
             "listServers" => servers.clone(),
@@ -737,9 +738,14 @@ fn stubs_are_functions_that_python_and_node_call() {
             std::fs::write(place.join("try.mjs"), code).unwrap();
         }
         command.args(args).current_dir(&place).env("PYTHONIOENCODING", "utf-8");
-        command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_TOKEN", bridge::TOKEN);
-        let (code, stdout, stderr) = run(&mut command);
-        assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
+        command.env("TOOL_CLI_PORT", bridge.port.to_string()).env("TOOL_CLI_HOST", "${TOOL_CLI_HOST}");
+        // As for tool-cli, a token beats a file; and what was left unfilled is none.
+        let (file, unfilled) = (folder.path().join("token"), "${TOOL_CLI_TOKEN}");
+        for (token, in_file) in [(bridge::TOKEN, "another"), (unfilled, bridge::TOKEN)] {
+            std::fs::write(&file, in_file).unwrap();
+            let (code, stdout, stderr) = run(command.env("TOOL_CLI_TOKEN", token).env("TOOL_CLI_TOKEN_FILE", &file));
+            assert_eq!((code, stdout), (Some(0), format!("21 {arguments}\nit lies under water\n")), "{name}: {stderr}");
+        }
     }
     assert_python_knows_the_types_of(&folder.path().join("py"));
     let types = std::fs::read_to_string(folder.path().join("ts/my_weather.d.mts")).unwrap();

@@ -167,6 +167,25 @@ fn what_fails_takes_nothing_from_the_others_and_a_full_bridge_is_asked_again() {
 }
 
 #[test]
+fn a_line_has_its_time_from_when_it_is_sent() {
+    // What the first waits is most of the time that each has, and what the second is told more than the rest of it.
+    let asked = [(); 2].map(|()| AtomicUsize::new(0));
+    let bridge = Keeping::new(move |params| {
+        let n = usize::from(params["arguments"]["n"] == 1);
+        match asked[n].fetch_add(1, Ordering::SeqCst) {
+            0 => {
+                let after = [1_400, 700][n];
+                let data = json!({"reason": "rate_limited", "retryAfterMs": after});
+                json!({"error": {"code": -32002, "message": "wait", "data": data}})
+            }
+            _ => said(params),
+        }
+    });
+    let (code, lines, stderr) = bridge.runs(&["--timeout", "2s"], &(call(0) + &call(1)));
+    assert_eq!((code, lines.len(), stderr.as_str()), (Some(0), 2, ""), "{lines:?}");
+}
+
+#[test]
 fn a_member_that_no_call_has_is_an_error_of_its_line() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);

@@ -11,6 +11,7 @@ use std::{
     process::{Child, ChildStdout, ExitStatus, Output, Stdio},
     sync::{
         Mutex,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, Sender},
     },
     thread,
@@ -331,4 +332,29 @@ fn an_answer_whose_stream_ends_later_is_the_only_one() {
     }
     assert!(piped.ends().success());
     assert!(piped.lines.recv_timeout(PATIENCE).is_err(), "nothing else is said");
+}
+
+#[test]
+fn what_changes_is_asked_for_again_where_it_is_refused_for_now() {
+    let asked = AtomicUsize::new(0);
+    let bridge = Bridge::raw(move |got| {
+        if !got.line.starts_with("GET") {
+            return speaks(got);
+        }
+        // While the token is replaced, where too many ask, and then.
+        match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => http(401, r#"{"error":"Unauthorized"}"#),
+            1 => http(429, r#"{"error":"Too many"}"#),
+            2 => {
+                let told = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+                format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: {told}\n\n").into_bytes()
+            }
+            _ => http(405, ""),
+        }
+    });
+    let mut piped = Piped::to(bridge.port);
+    piped.says([INITIALIZE, INITIALIZED].map(str::to_owned));
+    assert_eq!(piped.hears()["id"], 1);
+    assert_eq!(piped.hears()["method"], "notifications/tools/list_changed");
+    assert!(piped.ends().success());
 }

@@ -8,7 +8,7 @@ mod terminal;
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{self, Read, Write},
     net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     process::{Command, Stdio},
@@ -18,6 +18,7 @@ use std::{
 
 use bridge::{Bridge, TOKEN, bare, http, id_of, ok, run, told, tool_cli};
 use nix::{
+    fcntl::{FcntlArg, OFlag, fcntl},
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
@@ -235,6 +236,28 @@ fn a_request_beyond_what_a_bridge_takes_is_not_sent() {
     assert_eq!(code, Some(7), "{stderr}");
     assert!(stderr.contains("make the arguments smaller"), "{stderr}");
     assert!(bridge.got.lock().unwrap().is_empty());
+}
+
+#[test]
+fn streams_that_another_program_keeps_from_blocking_are_waited_for() {
+    let text = "y".repeat(1 << 19);
+    let bridge = Bridge::raw(move |got| {
+        let arguments: Value = serde_json::from_str(&got.body).unwrap();
+        let shown = arguments["params"]["arguments"]["x"].as_str().unwrap().repeat(4);
+        ok(&json!({"jsonrpc": "2.0", "result": {"content": [{"type": "text", "text": shown}]}, "id": id_of(got)}))
+    });
+    let ((input, mut writer), (mut reader, output)) = (io::pipe().unwrap(), io::pipe().unwrap());
+    fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    fcntl(&output, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+    let mut child =
+        tool_cli(&bridge, &["s", "t", "-"]).stdin(input).stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+    let _ = writer.write_all(json!({ "x": text }).to_string().as_bytes());
+    drop(writer);
+    let mut printed = String::new();
+    reader.read_to_string(&mut printed).unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), printed.len()), (Some(0), 4 * text.len() + 1), "{stderr}");
 }
 
 #[test]

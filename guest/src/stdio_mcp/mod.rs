@@ -40,6 +40,8 @@ const AT_ONCE: usize = 32;
 const READS: usize = 16;
 /// Between two attempts to reach a harness.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Before a harness that will not tell what changes is asked for it again, as while the token is another or too many ask.
+const LISTEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// What an exchange is for.
 #[derive(Debug)]
@@ -72,6 +74,8 @@ pub struct StdioMcp<O> {
     waiting: WaitingMessages,
     /// No harness was reached; the next attempt is then.
     next_try: Option<Instant>,
+    /// What changes was not to be heard; it is asked for again then.
+    next_listen: Option<Instant>,
     /// Why none was reached, until one is.
     out_of_reach: Option<String>,
     /// The input has ended, and what is missing is waited for until then.
@@ -83,7 +87,8 @@ impl<O: Write> StdioMcp<O> {
     pub fn new(settings: ClientSettings, server: Option<&str>, search: bool, out: O) -> Self {
         let session = HttpSession::at(session::path(server, search));
         let (exchanges, waiting) = (Vec::new(), WaitingMessages::default());
-        Self { settings, out, session, exchanges, waiting, next_try: None, out_of_reach: None, ends: None }
+        let (next_try, next_listen, out_of_reach, ends) = (None, None, None, None);
+        Self { settings, out, session, exchanges, waiting, next_try, next_listen, out_of_reach, ends }
     }
 
     /// Carries messages until the input ends, and what was asked is answered. What still runs once that has taken as
@@ -140,7 +145,7 @@ impl<O: Write> StdioMcp<O> {
         }
         let others = polled.len();
         polled.extend(self.exchanges.iter().map(Exchange::polled));
-        if !input::wait(&mut polled, [self.next_try, self.ends].into_iter().flatten().min())? {
+        if !input::wait(&mut polled, [self.next_try, self.next_listen, self.ends].into_iter().flatten().min())? {
             return Ok(Ready::default());
         }
         let events = |at: usize| polled[..others].get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
@@ -213,6 +218,10 @@ impl<O: Write> StdioMcp<O> {
             }
             if !matches!(stands, Ok(Standing::Going)) {
                 let exchange = self.exchanges.remove(at);
+                // What is heard with the end of a stream is news all the same.
+                if matches!(exchange.purpose, Purpose::Listen) && exchange.arriving.is_stream() {
+                    self.print_all(std::mem::take(&mut messages))?;
+                }
                 self.ended(exchange, messages, stands.err())?;
                 continue;
             }
@@ -265,8 +274,14 @@ impl<O: Write> StdioMcp<O> {
                 self.session.lost();
                 Ok(())
             }
-            (Purpose::Listen, Some(400..500), _) => {
+            // There is nothing to hear, and never will be.
+            (Purpose::Listen, Some(405 | 406), _) => {
                 self.session.listens = false;
+                Ok(())
+            }
+            // Messages go on: they are answered for themselves.
+            (Purpose::Listen, Some(400..500), _) => {
+                self.next_listen = Some(Instant::now() + LISTEN_PAUSE);
                 Ok(())
             }
             (Purpose::Again | Purpose::SaidAgain | Purpose::Listen, status, error) => {
@@ -319,6 +334,7 @@ impl<O: Write> StdioMcp<O> {
     /// Sends what waits, and what the session needs.
     fn send(&mut self) -> io::Result<()> {
         self.give_up()?;
+        self.next_listen = self.next_listen.filter(|next| Instant::now() < *next);
         if self.next_try.is_some_and(|next| Instant::now() < next) {
             return Ok(());
         }
@@ -333,7 +349,8 @@ impl<O: Write> StdioMcp<O> {
             let said = self.session.said();
             self.begin_or_pause(Purpose::SaidAgain, said)?;
         }
-        if self.session.may_listen() && !self.is_under_way(|purpose| matches!(purpose, Purpose::Listen)) {
+        let is_listening = self.is_under_way(|purpose| matches!(purpose, Purpose::Listen));
+        if self.session.may_listen() && self.next_listen.is_none() && !is_listening {
             self.begin_or_pause(Purpose::Listen, Vec::new())?;
         }
         // What is said behind a handshake needs to know the session that it begins.

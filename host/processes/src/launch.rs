@@ -258,6 +258,8 @@ impl Process {
             Program::Kept(kept) => kept.wait().await.map_err(io::Error::other),
             Program::Child(group) => {
                 let status = group.child.wait().await?;
+                // Its number may be another's from here on, once nothing is left of the group.
+                group.kill();
                 let by_signal = status.signal().map(ProgramEnd::Signaled);
                 Ok(by_signal.unwrap_or(ProgramEnd::Exited(status.code().unwrap_or_default())))
             }
@@ -305,5 +307,29 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_left_of_a_group_ends_with_its_leader_and_its_number_is_forgotten() {
+        let script = "/bin/sleep 1000 & echo begun";
+        let args = ["-c", script].map(Secret::new);
+        let spec =
+            ProgramSpec { command: "/bin/sh".into(), args: args.into(), env: Vec::new(), cwd: None, confine: false };
+        let Launched { mut stdout, mut process, .. } = Launcher::Direct.launch(&spec).await.unwrap();
+        assert_eq!(process.end().await.unwrap(), ProgramEnd::Exited(0));
+        let Program::Child(group) = &process.program else { panic!("it has a keeper") };
+        assert_eq!(group.group, None);
+        // Nobody is left who keeps it open.
+        let mut said = String::new();
+        stdout.read_to_string(&mut said).await.unwrap();
+        assert_eq!(said, "begun\n");
+        assert_eq!(process.end().await.unwrap(), ProgramEnd::Exited(0));
     }
 }

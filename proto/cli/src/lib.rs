@@ -8,13 +8,15 @@
 //!   [`shell_word`]: words as they are typed in a shell.
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`completion`]: what a shell reads to complete a command; [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
-//! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several.
+//! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several; [`blocking`]: streams
+//!   that wait whatever they are told.
 //! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
 
 pub mod answers;
 pub mod arguments;
+pub mod blocking;
 pub mod completion;
 mod decimal;
 pub mod destination;

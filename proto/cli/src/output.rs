@@ -18,6 +18,8 @@ use nix::{
     unistd::{AccessFlags, access},
 };
 
+use crate::blocking::Blocking;
+
 /// What could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritten {
@@ -75,9 +77,9 @@ pub fn print(text: &str) -> Result<(), NotWritten> {
 /// # Errors
 /// [`NotWritten::Stdout`].
 pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Result<(), NotWritten> {
-    let mut stdout = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
+    let mut stdout = io::BufWriter::with_capacity(16 << 10, Blocking(io::stdout().lock()));
     let done = Sink::write(&mut stdout, on_terminal(), write);
-    done.and_then(|()| stdout.flush()).and_then(|()| io::stdout().flush()).map_err(NotWritten::Stdout)
+    done.and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
 /// Prints these bytes as they are.
@@ -85,7 +87,7 @@ pub(crate) fn print_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result)
 /// # Errors
 /// [`NotWritten::Stdout`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), NotWritten> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Blocking(io::stdout().lock());
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(NotWritten::Stdout)
 }
 
@@ -230,7 +232,7 @@ pub fn print_error(text: &str) {
 pub(crate) fn print_error_with(write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) {
     let stderr = io::stderr().lock();
     let escape = stderr.is_terminal();
-    let mut stderr = io::BufWriter::with_capacity(16 << 10, stderr);
+    let mut stderr = io::BufWriter::with_capacity(16 << 10, Blocking(stderr));
     let _ = Sink::write(&mut stderr, escape, write).and_then(|()| stderr.flush());
 }
 
@@ -376,7 +378,7 @@ fn find_way(path: &Path) -> io::Result<Way> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => (path.to_owned(), None),
         Err(e) => return Err(e),
     };
-    match beside(&target) {
+    match beside(&target, mode) {
         Ok((temporary, _)) => {
             fs::remove_file(temporary)?;
             Ok(Way::Replace { target, mode })
@@ -386,8 +388,9 @@ fn find_way(path: &Path) -> io::Result<Way> {
     }
 }
 
-/// A new file in the folder of `target`.
-fn beside(target: &Path) -> io::Result<(PathBuf, File)> {
+/// A new file in the folder of `target`, which nobody can open whom that one is closed to.
+fn beside(target: &Path, mode: Option<u32>) -> io::Result<(PathBuf, File)> {
+    let mode = mode.map_or(0o666, |mode| mode & 0o777);
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let mut attempt = 0;
     loop {
@@ -395,7 +398,7 @@ fn beside(target: &Path) -> io::Result<(PathBuf, File)> {
         hidden.push(name);
         hidden.push(format!(".{}-{attempt}.tmp", std::process::id()));
         let path = target.with_file_name(hidden);
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
             Ok(file) => return Ok((path, file)),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && attempt < 100 => attempt += 1,
             Err(e) => return Err(e),
@@ -404,7 +407,7 @@ fn beside(target: &Path) -> io::Result<(PathBuf, File)> {
 }
 
 fn replace(target: &Path, mode: Option<u32>, content: &FileContent<'_>) -> io::Result<u64> {
-    let (temporary, mut file) = beside(target)?;
+    let (temporary, mut file) = beside(target, mode)?;
     let done = content.put(&mut file).and_then(|bytes| {
         mode.map_or(Ok(()), |mode| file.set_permissions(fs::Permissions::from_mode(mode)))?;
         fs::rename(&temporary, target)?;
@@ -414,4 +417,27 @@ fn replace(target: &Path, mode: Option<u32>, content: &FileContent<'_>) -> io::R
         let _ = fs::remove_file(&temporary);
     }
     done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_private_is_so_while_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("result");
+        fs::write(&target, "before").unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
+        let modes = || {
+            let files = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().metadata().unwrap());
+            files.map(|file| file.permissions().mode() & 0o777).collect::<Vec<_>>()
+        };
+        let content = |out: &mut dyn fmt::Write| {
+            assert_eq!(modes(), [0o600, 0o600], "the file and the one that takes its place");
+            out.write_str("after")
+        };
+        assert_eq!(OutFile::prepare(&target).unwrap().write(&FileContent::Text(&content)).unwrap(), 5);
+        assert_eq!((modes(), fs::read_to_string(&target).unwrap().as_str()), (vec![0o600], "after"));
+    }
 }

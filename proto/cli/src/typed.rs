@@ -11,6 +11,8 @@ use std::{
 use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
 use serde_json::value::RawValue;
 
+use crate::blocking::Blocking;
+
 /// Characters of an object without an end that is given back, as the public command does with each.
 const SHOWN: usize = 5;
 /// Milliseconds of each unit of time; the longer one of two that end alike comes first.
@@ -96,7 +98,7 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
 /// # Errors
 /// [`BadTypedArguments`].
 pub fn stdin() -> Result<String, BadTypedArguments> {
-    let text = within_limit(io::stdin().lock()).map_err(BadTypedArguments::Stdin)?;
+    let text = within_limit(Blocking(io::stdin().lock())).map_err(BadTypedArguments::Stdin)?;
     text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned()))
 }
 

@@ -2,7 +2,8 @@
 //! connection or a few.
 //!
 //! One loop waits for all of it, without threads. A call that the bridge had no place for is sent again when it said
-//! that this helps, and until then no other is: nothing of it was sent on.
+//! that this helps, and until then no other is: nothing of it was sent on. What is over before an earlier line is held, up
+//! to a bound: beyond it nothing but that line is sent.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -36,6 +37,10 @@ use crate::{
 
 /// Lines that are read ahead of the calls that are under way.
 const AHEAD: usize = 16;
+/// Bytes of results that are held until those before them are there.
+const MOST_HELD: usize = 64 << 20;
+/// What each counts besides its text: one without a text is held, too.
+const HELD_BYTES: usize = 64;
 
 /// What a line of the input may have.
 const MEMBERS: [&str; 4] = ["server", "tool", "arguments", "id"];
@@ -57,8 +62,8 @@ struct BatchCall {
 struct Open {
     call: BatchCall,
     pauses: Pauses,
-    /// When asking again is over.
-    deadline: Instant,
+    /// When asking again is over, once it was asked: what waits behind many others has its whole time then.
+    deadline: Option<Instant>,
 }
 
 /// All that is going on.
@@ -71,6 +76,8 @@ struct Batch {
     waiting: VecDeque<usize>,
     not_before: Option<Instant>,
     finished: BTreeMap<usize, String>,
+    /// What that comes to.
+    held: usize,
     read: usize,
     printed: usize,
     has_failed: bool,
@@ -83,18 +90,7 @@ pub(crate) fn run(
     told: ToldToo,
     input: BorrowedFd<'_>,
 ) -> Result<(), Failure> {
-    let mut batch = Batch {
-        timeout: settings.timeout,
-        many: ManyRequests::new(settings, parallel),
-        line: Line::new(true, told),
-        open: BTreeMap::new(),
-        waiting: VecDeque::new(),
-        not_before: None,
-        finished: BTreeMap::new(),
-        read: 0,
-        printed: 0,
-        has_failed: false,
-    };
+    let mut batch = Batch::new(settings, parallel, told);
     let (mut lines, mut has_ended) = (InputLines::default(), false);
     while !has_ended || !batch.open.is_empty() {
         if batch.wait(input, !has_ended).map_err(Failure::Stdio)? {
@@ -102,8 +98,11 @@ pub(crate) fn run(
             batch.take_lines(&mut lines);
         }
         batch.go_on()?;
-        batch.send();
         batch.print()?;
+        while batch.send_next() {
+            // One that could not be sent is over.
+            batch.print()?;
+        }
     }
     if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
 }
@@ -120,10 +119,36 @@ fn unknown_member(error: &serde_json::Error) -> Option<String> {
 }
 
 impl Batch {
+    fn new(settings: ClientSettings, parallel: usize, told: ToldToo) -> Self {
+        Self {
+            timeout: settings.timeout,
+            many: ManyRequests::new(settings, parallel),
+            line: Line::new(true, told),
+            open: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            not_before: None,
+            finished: BTreeMap::new(),
+            held: 0,
+            read: 0,
+            printed: 0,
+            has_failed: false,
+        }
+    }
+
+    /// Whether so much is held that only what it waits for may go on.
+    fn is_full(&self) -> bool {
+        self.held > MOST_HELD
+    }
+
+    /// Whether there is a place for more of the input.
+    fn takes_more(&self) -> bool {
+        self.waiting.len() < AHEAD && !self.is_full()
+    }
+
     /// Waits until something can be done; whether it is the input that has something.
     fn wait(&self, input: BorrowedFd<'_>, is_open: bool) -> io::Result<bool> {
         let mut polled: Vec<PollFd<'_>> = self.many.polled().collect();
-        let takes_more = is_open && self.waiting.len() < AHEAD;
+        let takes_more = is_open && self.takes_more();
         if takes_more {
             polled.push(PollFd::new(input, PollFlags::POLLIN));
         }
@@ -141,7 +166,7 @@ impl Batch {
             match line {
                 // It counts, so that a line has the number that an editor shows; there is nothing to say of it.
                 InputLine::Whole(line) if line.trim_ascii().is_empty() => {
-                    self.finished.insert(number, String::new());
+                    self.hold(number, String::new());
                 }
                 InputLine::Whole(line) => self.take(number, line.trim_ascii()),
                 InputLine::TooLong(line) => self.failed(number, line.id, ClientError::RequestTooLarge(line.bytes)),
@@ -152,8 +177,7 @@ impl Batch {
     fn take(&mut self, number: usize, line: &[u8]) {
         match serde_json::from_slice::<BatchCall>(line) {
             Ok(call) => {
-                let deadline = Instant::now() + self.timeout;
-                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline });
+                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline: None });
                 self.waiting.push_back(number);
             }
             Err(error) => {
@@ -168,19 +192,22 @@ impl Batch {
         }
     }
 
-    /// Sends what waits, as far as there is room.
-    fn send(&mut self) {
+    /// Sends the next that waits, where there is room and something waits that may be sent; whether it did.
+    fn send_next(&mut self) -> bool {
         if self.not_before.is_some_and(|at| Instant::now() < at) {
-            return;
+            return false;
         }
         self.not_before = None;
-        while self.many.has_room() {
-            let Some(number) = self.waiting.pop_front() else { return };
-            let Some(open) = self.open.get(&number) else { continue };
-            if let Err(error) = self.many.send(number, method::CALL_TOOL, &open.call) {
-                self.over(number, Err(error));
-            }
+        let at = if self.is_full() { self.waiting.iter().position(|number| *number == self.printed) } else { Some(0) };
+        let Some(number) = at.filter(|_| self.many.has_room()).and_then(|at| self.waiting.remove(at)) else {
+            return false;
+        };
+        let Some(open) = self.open.get_mut(&number) else { return true };
+        open.deadline.get_or_insert_with(|| Instant::now() + self.timeout);
+        if let Err(error) = self.many.send(number, method::CALL_TOOL, &open.call) {
+            self.over(number, Err(error));
         }
+        true
     }
 
     fn go_on(&mut self) -> Result<(), Failure> {
@@ -201,7 +228,7 @@ impl Batch {
             }
             Err(error) => error,
         };
-        let left = open.deadline.saturating_duration_since(Instant::now());
+        let left = open.deadline.map_or(self.timeout, |at| at.saturating_duration_since(Instant::now()));
         if let Some(pause) = error.come_back().and_then(|told| open.pauses.next(told, left, at_random())) {
             self.not_before = self.not_before.max(Some(Instant::now() + pause));
             self.waiting.push_front(number);
@@ -220,17 +247,62 @@ impl Batch {
         self.has_failed |= !is_ok;
         let id = id.map_or_else(String::new, |id| format!("\"id\":{},", layout::one_line(&id)));
         let line = format!("{{\"line\":{},{id}\"ok\":{is_ok},{said}}}\n", number + 1);
+        self.hold(number, line);
+    }
+
+    fn hold(&mut self, number: usize, line: String) {
+        self.held += line.len() + HELD_BYTES;
         self.finished.insert(number, line);
+    }
+
+    /// The next line, where it is over.
+    fn next_line(&mut self) -> Option<String> {
+        let line = self.finished.remove(&self.printed)?;
+        self.held -= line.len() + HELD_BYTES;
+        self.printed += 1;
+        Some(line)
     }
 
     /// Prints what is over, as far as all before it is.
     fn print(&mut self) -> Result<(), Failure> {
-        while let Some(line) = self.finished.remove(&self.printed) {
-            self.printed += 1;
+        while let Some(line) = self.next_line() {
             if !line.is_empty() {
                 output::print(&line).map_err(NotWritten::of_result)?;
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use footbridge_guest::{BridgeAddress, Token};
+
+    use super::*;
+
+    #[test]
+    fn where_much_is_held_for_an_earlier_line_nothing_but_that_one_is_sent() {
+        let bridge = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = BridgeAddress::tcp("127.0.0.1", bridge.local_addr().unwrap().port()).unwrap();
+        let settings = ClientSettings::of(target, Token::parse("fbt_token-of-a-test").unwrap());
+        let mut batch = Batch::new(settings, 4, ToldToo::default());
+        for number in 0..4 {
+            batch.take(number, br#"{"server": "s", "tool": "t"}"#);
+        }
+        batch.open.remove(&1);
+        batch.finish(1, None, true, &format!("\"result\":\"{}\"", "x".repeat(MOST_HELD)));
+        // The bridge had no place for the first, which waits again behind another.
+        batch.waiting = VecDeque::from([2, 0, 3]);
+        assert!(!batch.takes_more());
+        while batch.send_next() {}
+        assert_eq!(batch.waiting, [2, 3]);
+
+        batch.over(0, Ok(RawValue::NULL.to_owned()));
+        assert_eq!([batch.next_line(), batch.next_line()].map(|line| line.is_some()), [true, true]);
+        assert!(batch.takes_more() && batch.held == 0);
+        while batch.send_next() {}
+        assert!(batch.waiting.is_empty());
     }
 }

@@ -12,11 +12,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use footbridge_cli::blocking::Blocking;
 use footbridge_guest::{
     Event,
     events::{Approval, Progress},
 };
-use footbridge_proto::{approval::ApprovalStatus, text::Escaped};
+use footbridge_proto::{
+    approval::ApprovalStatus,
+    text::{Escaped, SafeJson},
+};
 use serde_json::{Value, json};
 
 /// Redrawing more often shows nobody more.
@@ -119,7 +123,7 @@ impl Line {
     fn stay(&mut self, text: &str, json: &Value) {
         let gone = if self.way == Way::Drawn && self.drawn.take().is_some() { GONE } else { "" };
         match self.way {
-            Way::Json => write(&format!("{json}\n")),
+            Way::Json => write(&json_line(json)),
             Way::Drawn | Way::Text => {
                 let shown: String = Escaped(text).to_string().chars().take(2 * MOST).collect();
                 write(&format!("{gone}{shown}\n"));
@@ -154,9 +158,14 @@ impl Drop for Line {
     }
 }
 
+/// A line of JSON, as plain to read as all else: a terminal may be where it goes.
+fn json_line(json: &Value) -> String {
+    format!("{}\n", SafeJson(&json.to_string()))
+}
+
 /// Where that fails there is nobody to tell.
 fn write(text: &str) {
-    let mut stderr = io::stderr().lock();
+    let mut stderr = Blocking(io::stderr().lock());
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
@@ -181,7 +190,7 @@ fn held(approval: &Approval, json: bool) -> String {
     let Approval { id, state, expires_at, expires_in_ms, summary } = approval;
     if json {
         let told = json!({"id": id, "state": state, "expiresAt": expires_at, "expiresInMs": expires_in_ms, "summary": summary});
-        return format!("{}\n", json!({ "approval": told }));
+        return json_line(&json!({ "approval": told }));
     }
     let left = expires_in_ms.map_or_else(String::new, |ms| format!(", {} left", left(ms)));
     let until = expires_at.as_ref().map_or_else(String::new, |time| format!(", until {time}"));
@@ -247,15 +256,18 @@ mod tests {
             state: ApprovalStatus::Pending,
             expires_at: Some("2026-11-22T13:43:52Z".into()),
             expires_in_ms: Some(298_400),
-            summary: Some("demo/delete\u{1b}[2J\nx".into()),
+            summary: Some("demo/delete\u{1b}[2J\nx\u{9b}\u{202e}".into()),
         };
         let text = held(&approval, false);
         assert!(text.starts_with("Held: a person has to allow this call, approval a1, 4 min 59 s left, until 2026-"));
         assert!(
-            text.contains(r"demo/delete\u{1b}[2J\nx. Leaving withdraws nothing") && text.lines().count() == 1,
+            text.contains(r"demo/delete\u{1b}[2J\nx\u{9b}\u{202e}. Leaving withdraws nothing")
+                && text.lines().count() == 1,
             "{text}"
         );
-        let told: serde_json::Value = serde_json::from_str(&held(&approval, true)).unwrap();
+        let line = held(&approval, true);
+        assert!(line.is_ascii() && line.contains(r"\u009b\u202e"), "{line}");
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&told["approval"]["id"], &told["approval"]["expiresInMs"]), (&json!("a1"), &json!(298_400)));
         assert_eq!([left(3_999), left(59_000), left(60_000), left(300_000)], ["4 s", "59 s", "1 min", "5 min"]);
     }

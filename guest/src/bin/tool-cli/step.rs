@@ -8,6 +8,7 @@ use std::{
 };
 
 use footbridge_cli::{
+    blocking::Blocking,
     destination::Destination,
     layout, output,
     render::{Format, Rendered, Shape},
@@ -324,7 +325,7 @@ fn describe(asked: &mut Asked, server: &str, tool: &str, style: Style) -> Result
 fn mcp(server: Option<&str>, search: bool, options: &Options) -> Result<(), Failure> {
     let mut settings = ClientSettings::from_env()?;
     settings.timeout = options.timeout.unwrap_or(settings.timeout);
-    let out = io::BufWriter::with_capacity(16 << 10, io::stdout().lock());
+    let out = io::BufWriter::with_capacity(16 << 10, Blocking(io::stdout().lock()));
     StdioMcp::new(settings, server, search, out).run(io::stdin().as_fd(), &io::stdout()).map_err(Failure::Stdio)
 }
 

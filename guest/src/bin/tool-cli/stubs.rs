@@ -22,6 +22,8 @@ use serde_json::{Value, json};
 const MOST_DEPTH: usize = 6;
 /// Values of an enum that become a type.
 const MOST_VALUES: usize = 30;
+/// Bytes that the types of one schema may come to: one whose members are it itself would have some that no disk holds.
+const MOST_BYTES: usize = 64 * 1024;
 
 /// What functions are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,12 @@ impl Language {
         let words = if self == Self::Python { PYTHON } else { TYPESCRIPT };
         words.contains(&format!(" {name} "))
     }
+
+    /// Whether a file of this name would take the place of a module of the language's own; those in C have a line in front.
+    fn has_module(self, name: &str) -> bool {
+        let public = name.trim_start_matches('_');
+        self == Self::Python && OF_PYTHON.split(' ').any(|module| module == public)
+    }
 }
 
 /// Modules of Python's standard library, 3.14 and before: a file of such a name would take its place, also for `bridge`.
@@ -111,8 +119,10 @@ pub(crate) fn write(
     let mut names = HashSet::from(["bridge".to_owned()]);
     let modules = servers.iter().map(|(server, tools)| {
         let files = language.module(server, tools);
-        let is_of_language = language == Language::Python && OF_PYTHON.split(' ').any(|module| module == server);
-        let name = if is_of_language { format!("_{server}") } else { server.clone() };
+        let mut name = spelled(language, server);
+        if language.has_module(&name) {
+            name.push('_');
+        }
         (plain(language, &name, &mut names), files)
     });
     let mut written = Vec::new();
@@ -126,12 +136,16 @@ pub(crate) fn write(
     Ok(written)
 }
 
+/// A name that the language takes.
+fn spelled(language: Language, name: &str) -> String {
+    let spelled: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let is_name = !language.is_taken(&spelled) && spelled.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if is_name { spelled } else { format!("_{spelled}") }
+}
+
 /// A name that the language takes, and that is not there yet.
 fn plain(language: Language, name: &str, names: &mut HashSet<String>) -> String {
-    let mut plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if language.is_taken(&plain) || !plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        plain = format!("_{plain}");
-    }
+    let plain = spelled(language, name);
     let mut unique = plain.clone();
     for number in 2.. {
         if names.insert(unique.clone()) {
@@ -160,51 +174,75 @@ fn typescript_module(server: &str, tools: &[ToolDescription]) -> (String, String
 /// A text for a comment of one line, without what could end a comment of several.
 fn comment(tool: &ToolDescription) -> String {
     let sentence = first_sentence(tool.description.as_deref().unwrap_or(&tool.name));
-    sentence.replace("*/", "* /").replace('\\', "/").replace('"', "'")
+    // Slashes first: what they make ends comments too.
+    sentence.replace('\\', "/").replace("*/", "* /").replace('"', "'")
 }
 
 fn typescript(name: &str, tool: &ToolDescription) -> String {
     let schema = &*gathered(&tool.input_schema);
     let optional = if required(schema).next().is_some() { "" } else { "?" };
-    let kind = match typescript_type(schema, schema, 0).as_str() {
+    let kind = match typescript_type(schema).as_str() {
         "any" => "Record<string, any>".to_owned(),
         kind => kind.to_owned(),
     };
-    let result =
-        tool.output_schema.as_ref().map_or_else(|| "any".to_owned(), |output| typescript_type(output, output, 0));
+    let result = tool.output_schema.as_ref().map_or_else(|| "any".to_owned(), typescript_type);
     format!("\n/** {} */\nexport function {name}(args{optional}: {kind}): Promise<{result}>;\n", comment(tool))
 }
 
-/// The values of an enum, where each is a literal that both languages have.
-fn literals(at: &Value) -> Option<Vec<String>> {
+/// The values of an enum, where each is a literal that both languages have, and all together have room.
+fn literals(at: &Value, left: &mut usize) -> Option<Vec<String>> {
     let values = at.get("enum").and_then(Value::as_array).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
     let is_literal = |value: &Value| value.is_string() || value.is_i64();
-    values.iter().all(is_literal).then(|| values.iter().map(Value::to_string).collect())
+    let bytes = |value: &Value| value.as_str().map_or(0, str::len);
+    *left = values.iter().all(is_literal).then(|| left.checked_sub(values.iter().map(bytes).sum()))??;
+    Some(values.iter().map(Value::to_string).collect())
 }
 
-fn typescript_type(property: &Value, schema: &Value, depth: usize) -> String {
-    let at = meant(property, schema);
-    if let Some(values) = literals(at) {
-        return format!("({})", values.join(" | "));
-    }
-    match kind(at) {
-        Some("string") => "string".to_owned(),
-        Some("integer" | "number") => "number".to_owned(),
-        Some("boolean") => "boolean".to_owned(),
-        Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
-            Some(items) => format!("{}[]", typescript_type(items, schema, depth + 1)),
-            None => "any[]".to_owned(),
-        },
-        Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => {
-            let needed: Vec<&str> = required(at).collect();
-            let member = |(name, property): (&String, &Value)| {
-                let optional = if needed.contains(&name.as_str()) { "" } else { "?" };
-                format!("{}{optional}: {}", json!(name), typescript_type(property, schema, depth + 1))
-            };
-            format!("{{ {} }}", properties(at).map(member).collect::<Vec<_>>().join("; "))
+fn typescript_type(schema: &Value) -> String {
+    TypescriptTypes { root: schema, left: MOST_BYTES }.of(schema, 0)
+}
+
+/// The types of one schema on their way.
+struct TypescriptTypes<'s> {
+    root: &'s Value,
+    /// How many more bytes of them there is room for.
+    left: usize,
+}
+
+impl TypescriptTypes<'_> {
+    fn of(&mut self, property: &Value, depth: usize) -> String {
+        const ANY: &str = "any";
+        if self.left == 0 {
+            return ANY.to_owned();
         }
-        Some("object") => "Record<string, any>".to_owned(),
-        _ => "any".to_owned(),
+        self.left = self.left.saturating_sub(ANY.len());
+        let at = meant(property, self.root);
+        if let Some(values) = literals(at, &mut self.left) {
+            return format!("({})", values.join(" | "));
+        }
+        match kind(at) {
+            Some("string") => "string".to_owned(),
+            Some("integer" | "number") => "number".to_owned(),
+            Some("boolean") => "boolean".to_owned(),
+            Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
+                Some(items) => format!("{}[]", self.of(items, depth + 1)),
+                None => "any[]".to_owned(),
+            },
+            Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => self.object(at, depth),
+            Some("object") => "Record<string, any>".to_owned(),
+            _ => ANY.to_owned(),
+        }
+    }
+
+    fn object(&mut self, at: &Value, depth: usize) -> String {
+        let needed: Vec<&str> = required(at).collect();
+        let mut members = Vec::new();
+        for (name, property) in properties(at) {
+            let optional = if needed.contains(&name.as_str()) { "" } else { "?" };
+            self.left = self.left.saturating_sub(name.len());
+            members.push(format!("{}{optional}: {}", json!(name), self.of(property, depth + 1)));
+        }
+        format!("{{ {} }}", members.join("; "))
     }
 }
 
@@ -215,26 +253,45 @@ mod tests {
     #[test]
     fn no_module_takes_the_place_of_one_of_the_standard_library() {
         let folder = tempfile::tempdir().unwrap();
-        let servers = ["time", "http", "demo"].map(|name| (name.to_owned(), Vec::new()));
+        let servers = ["time", "http", "demo", "py-compile", "_socket"].map(|name| (name.to_owned(), Vec::new()));
         let files = |language| {
             let written = write(language, folder.path(), &servers).unwrap();
             let name = |path: &String| Path::new(path).file_name().unwrap().to_str().unwrap().to_owned();
             written.iter().map(name).collect::<Vec<_>>()
         };
-        assert_eq!(files(Language::Python), ["bridge.py", "_time.py", "_http.py", "demo.py"]);
+        let python = ["bridge.py", "time_.py", "http_.py", "demo.py", "py_compile_.py", "_socket_.py"];
+        assert_eq!(files(Language::Python), python);
         assert!(files(Language::TypeScript).contains(&"time.mjs".to_owned()));
     }
 
     #[test]
+    fn no_schema_makes_types_without_end() {
+        let own: serde_json::Map<String, Value> = (0..50).map(|at| (at.to_string(), json!({"$ref": "#"}))).collect();
+        let values = json!({"enum": ["x".repeat(20_000)]});
+        let same: serde_json::Map<String, Value> =
+            (0..50).map(|at| (at.to_string(), json!({"$ref": "#/$defs/v"}))).collect();
+        for schema in [json!({ "properties": own }), json!({"properties": same, "$defs": {"v": values}})] {
+            let tool = json!({"name": "t", "inputSchema": schema, "outputSchema": schema});
+            let tool: ToolDescription = serde_json::from_value(tool).unwrap();
+            let python = python::module("s", std::slice::from_ref(&tool));
+            let (_, types) = typescript_module("s", &[tool]);
+            assert!(types.contains("\"0\"?: ") && types.contains(": any"), "{types}");
+            for text in [python, types] {
+                assert!(text.len() < 8 * MOST_BYTES, "{}", text.len());
+            }
+        }
+    }
+
+    #[test]
     fn nothing_that_a_server_wrote_leaves_its_literal_or_comment() {
-        let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ evil()\\",
+        let tool = json!({"name": "a\"); evil(\"", "description": "\"\"\" */ *\\ evil()\\",
             "inputSchema": {"properties": {"x\"y": {"enum": ["\"]"]}, "class": {"type": "string"}, "x_y": {}}}});
         let tool: ToolDescription = serde_json::from_value(tool).unwrap();
         let python = python::module("s\"\n", std::slice::from_ref(&tool));
         for line in [
             "SERVER = \"s\\\"\\n\"\n",
             "def a____evil__(*, x_y: Literal[\"\\\"]\"] = ABSENT, _class: str = ABSENT, x_y_2: Any = ABSENT) -> Any:\n",
-            "    \"\"\"''' * / evil()/\"\"\"\n",
+            "    \"\"\"''' * / * / evil()/\"\"\"\n",
             "    return call(SERVER, \"a\\\"); evil(\\\"\", {\"x\\\"y\": x_y, \"class\": _class, \"x_y\": x_y_2})\n",
         ] {
             assert!(python.contains(line), "{line}: {python}");
@@ -246,7 +303,7 @@ mod tests {
             ),
             "{code}"
         );
-        let end = "/** ''' * / evil()/ */\nexport function a____evil__(args?: ARGS): Promise<any>;\n";
+        let end = "/** ''' * / * / evil()/ */\nexport function a____evil__(args?: ARGS): Promise<any>;\n";
         let args = "{ \"x\\\"y\"?: (\"\\\"]\"); \"class\"?: string; \"x_y\"?: any }";
         assert!(types.ends_with(&end.replace("ARGS", args)), "{types}");
     }

@@ -22,7 +22,7 @@ use nix::sys::socket::{
     getsockopt, sockopt,
 };
 
-use super::{BindError, Entrance, Hold, Listen, UnixEntrance, Visitors, vsock::Ports};
+use super::{BindError, Entrance, Hold, Listen, UnixEntrance, Visitors, tcp::TcpEntrance, vsock::Ports};
 use footbridge_processes::sys;
 
 /// The sockets that systemd passed on to this process, with their names, as in sd_listen_fds_with_names(3).
@@ -144,7 +144,7 @@ fn adopt_unix(listen: &Listen, path: Option<SocketPath>, socket: OwnedFd) -> io:
 fn adopt_tcp(socket: OwnedFd) -> io::Result<Entrance> {
     let socket = TcpListener::from(socket);
     socket.set_nonblocking(true)?;
-    tokio::net::TcpListener::from_std(socket).map(Entrance::Tcp)
+    tokio::net::TcpListener::from_std(socket).and_then(TcpEntrance::adopted).map(Entrance::Tcp)
 }
 
 /// What a socket is, if it is one that sessions can be served on.

@@ -5,7 +5,7 @@
 //! | `unix:PATH` | a socket file (`unix`) | a process of this machine, by its uid |
 //! | `vsock-mux:PATH:PORT` | the socket file `PATH_PORT` | a VMM, for its guest |
 //! | `vsock:CID:PORT` | a port, shared by the sessions of all guests (`vsock`, `claims`) | a virtual machine, by its CID |
-//! | `tcp:ADDRESS:PORT` | a port of loopback | somebody of this network namespace |
+//! | `tcp:ADDRESS:PORT` | a port of loopback (`tcp`) | somebody of this network namespace |
 //! | `fd:N`, `sd:NAME` | nothing: the socket listens already (`inherited`) | as its kind says |
 //!
 //! A connection that may not come in is closed before anything is read from it, counted, and logged now and then; of a
@@ -16,6 +16,7 @@ mod claims;
 mod error;
 mod inherited;
 mod stream;
+mod tcp;
 mod turned_away;
 mod unix;
 mod vsock;
@@ -28,8 +29,8 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::endpoint::{Endpoint, SocketPath, TcpEndpoint, TcpHost};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use footbridge_proto::endpoint::{Endpoint, SocketPath};
+use tokio::net::UnixListener;
 
 pub use accept_pause::AcceptPause;
 pub use error::{AcceptError, BindError, FolderFault};
@@ -38,6 +39,7 @@ use inherited::Loan;
 pub use inherited::{address_of, note as note_inherited};
 pub(crate) use stream::Abort;
 pub use stream::{AcceptedStream, SmallWrites};
+use tcp::{TcpEntrance, bind_tcp};
 use unix::{BoundSocket, LockPlace, SocketFile, Visitors};
 use vsock::{Ports, VsockClaim};
 
@@ -174,7 +176,7 @@ pub struct Listener {
 #[derive(Debug)]
 enum Entrance {
     Unix(UnixEntrance),
-    Tcp(TcpListener),
+    Tcp(TcpEntrance),
     Vsock(VsockClaim),
 }
 
@@ -219,10 +221,7 @@ impl Listener {
     pub fn endpoint(&self) -> io::Result<Endpoint> {
         match &self.entrance {
             Entrance::Unix(unix) => Ok(unix.endpoint.clone()),
-            Entrance::Tcp(listener) => {
-                let address = listener.local_addr()?;
-                Ok(Endpoint::Tcp(TcpEndpoint { host: TcpHost::Ip(address.ip()), port: address.port() }))
-            }
+            Entrance::Tcp(tcp) => tcp.endpoint().map(Endpoint::Tcp),
             Entrance::Vsock(claim) => Ok(Endpoint::Vsock(claim.endpoint())),
         }
     }
@@ -241,8 +240,8 @@ impl Listener {
                 let peer = if unix.multiplexed { Peer::Vmm { uid, pid } } else { Peer::Unix { uid, pid } };
                 Ok((AcceptedStream::Unix(stream), peer))
             }
-            Entrance::Tcp(listener) => {
-                let (stream, address) = listener.accept().await?;
+            Entrance::Tcp(tcp) => {
+                let (stream, address) = tcp.accept().await?;
                 stream.set_nodelay(true)?;
                 Ok((AcceptedStream::Tcp(stream), Peer::Tcp(address)))
             }
@@ -264,14 +263,6 @@ fn while_in_use<T, E>(bind: impl Fn() -> Result<T, E>, is_in_use: impl Fn(&E) ->
         }
     }
     bind()
-}
-
-fn bind_tcp(tcp: &TcpEndpoint) -> io::Result<TcpListener> {
-    let address = tcp.primary();
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 #[cfg(test)]

@@ -13,12 +13,13 @@
 //! to its end is said in the log.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, PipeReader, Read, Seek as _, SeekFrom, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::thread;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
 use nix::unistd::geteuid;
 use tokio::io::AsyncWriteExt as _;
@@ -141,16 +142,39 @@ fn way(name: &'static str, file: &File) -> Result<Way, StreamError> {
 
 /// Copies to the end. By read and write: what `io::copy` does instead, splice(2), waits for bytes with the place in the
 /// file that it had before, and then writes over what this process and others have written there since.
-fn copy(from: &mut PipeReader, to: &mut File) -> io::Result<()> {
+///
+/// What does not block is waited for: that is kept with what is open, and others who have it too may have said so.
+fn copy(from: &mut (impl Read + AsFd), to: &mut (impl Write + AsFd)) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let count = match from.read(&mut chunk) {
             Ok(0) => return Ok(()),
             Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
+            Err(error) => {
+                wait_after(error, from, PollFlags::POLLIN)?;
+                continue;
+            }
         };
-        to.write_all(chunk.get(..count).unwrap_or_default())?;
+        let mut left = chunk.get(..count).unwrap_or_default();
+        while !left.is_empty() {
+            match to.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => left = left.get(count..).unwrap_or_default(),
+                Err(error) => wait_after(error, to, PollFlags::POLLOUT)?,
+            }
+        }
+    }
+}
+
+/// Waits until there is something to read or room to write, where that is all that is wrong.
+fn wait_after(error: io::Error, stream: &impl AsFd, events: PollFlags) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock => match poll(&mut [PollFd::new(stream.as_fd(), events)], PollTimeout::NONE) {
+            Ok(_) | Err(nix::Error::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        },
+        _ => Err(error),
     }
 }
 
@@ -180,7 +204,7 @@ impl Carriers {
         } else {
             // It ends with this process, if not before: it may wait for what never comes.
             thread::Builder::new().name("stdin".to_owned()).spawn(move || {
-                if let Err(error) = io::copy(&mut file, &mut writer)
+                if let Err(error) = copy(&mut file, &mut writer)
                     && error.kind() != io::ErrorKind::BrokenPipe
                 {
                     tracing::warn!(%error, "standard input cannot be read on");
@@ -336,6 +360,29 @@ mod tests {
         PipeWriter::from(theirs).write_all(b"after\n").unwrap();
         assert!(carriers.end().await);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
+    }
+
+    #[tokio::test]
+    async fn what_others_keep_from_blocking_is_waited_for() {
+        let bytes = 1 << 20;
+        let unblocked = |end: OwnedFd| {
+            fcntl(&end, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+            File::from(end)
+        };
+        let (all, count) = (vec![7; bytes], |mut reader: PipeReader| io::copy(&mut reader, &mut io::sink()));
+        let ((reader, mut writer), mut carriers) = (io::pipe().unwrap(), Carriers::default());
+        let theirs = carriers.input(unblocked(reader.into())).unwrap();
+        let read = tokio::task::spawn_blocking(move || count(theirs.into()));
+        writer.write_all(&all).unwrap();
+        drop(writer);
+        assert_eq!(read.await.unwrap().unwrap(), bytes as u64);
+
+        let (reader, writer) = io::pipe().unwrap();
+        let theirs = carriers.output(NAMES[1], unblocked(writer.into())).unwrap();
+        let read = tokio::task::spawn_blocking(move || count(reader));
+        let _left = PipeWriter::from(theirs).write_all(&all);
+        assert!(carriers.end().await);
+        assert_eq!(read.await.unwrap().unwrap(), bytes as u64);
     }
 
     #[tokio::test]

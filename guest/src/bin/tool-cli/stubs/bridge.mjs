@@ -10,22 +10,28 @@ export class ToolError extends Error {
   }
 }
 
+/** A variable; one that an agent left unfilled is not there. */
+function variable(name) {
+  const value = process.env[name] ?? "";
+  return value.startsWith("${" + name) ? "" : value;
+}
+
 function token() {
-  const file = process.env.TOOL_CLI_TOKEN_FILE;
-  return (file ? readFileSync(file, "utf8") : (process.env.TOOL_CLI_TOKEN ?? "")).trim();
+  const [token, file] = [variable("TOOL_CLI_TOKEN"), variable("TOOL_CLI_TOKEN_FILE")];
+  return (file && !token ? readFileSync(file, "utf8") : token).trim();
 }
 
 function send(body) {
-  const env = process.env;
-  const place = env.TOOL_CLI_SOCKET
-    ? { socketPath: env.TOOL_CLI_SOCKET, host: "localhost" }
-    : { host: env.TOOL_CLI_HOST || "127.0.0.1", port: Number(env.TOOL_CLI_PORT || 7179) };
+  const socketPath = variable("TOOL_CLI_SOCKET");
+  const place = socketPath
+    ? { socketPath, host: "localhost" }
+    : { host: variable("TOOL_CLI_HOST") || "127.0.0.1", port: Number(variable("TOOL_CLI_PORT") || 7179) };
   const headers = {
     "Content-Type": "application/json",
     "Content-Length": Buffer.byteLength(body),
     Authorization: `Bearer ${token()}`,
   };
-  const timeout = Number(env.TOOL_CLI_TIMEOUT_MS || 300000);
+  const timeout = Number(variable("TOOL_CLI_TIMEOUT_MS") || 300000);
   return new Promise((resolve, reject) => {
     const sent = request({ ...place, method: "POST", path: "/", headers, timeout, agent: false }, (answer) => {
       const parts = [];

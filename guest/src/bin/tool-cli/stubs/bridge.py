@@ -22,15 +22,21 @@ class _Socket(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(os.environ["TOOL_CLI_SOCKET"])
+        self.sock.connect(_variable("TOOL_CLI_SOCKET"))
+
+
+def _variable(name: str) -> str:
+    """A variable; one that an agent left unfilled is not there."""
+    value = os.environ.get(name, "")
+    return "" if value.startswith("${" + name) else value
 
 
 def _token() -> str:
-    path = os.environ.get("TOOL_CLI_TOKEN_FILE")
-    if path:
+    path = _variable("TOOL_CLI_TOKEN_FILE")
+    if path and not _variable("TOOL_CLI_TOKEN"):
         with open(path, encoding="utf-8") as file:
             return file.read().strip()
-    return os.environ.get("TOOL_CLI_TOKEN", "").strip()
+    return _variable("TOOL_CLI_TOKEN").strip()
 
 
 def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
@@ -38,9 +44,9 @@ def call(server: str, tool: str, arguments: dict[str, Any]) -> Any:
     given = {name: value for name, value in arguments.items() if value is not ABSENT}
     params = {"server": server, "tool": tool, "arguments": given}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "callTool", "params": params})
-    timeout = int(os.environ.get("TOOL_CLI_TIMEOUT_MS") or "300000") / 1000
-    host, port = os.environ.get("TOOL_CLI_HOST") or "127.0.0.1", int(os.environ.get("TOOL_CLI_PORT") or "7179")
-    is_socket = bool(os.environ.get("TOOL_CLI_SOCKET"))
+    timeout = int(_variable("TOOL_CLI_TIMEOUT_MS") or "300000") / 1000
+    host, port = _variable("TOOL_CLI_HOST") or "127.0.0.1", int(_variable("TOOL_CLI_PORT") or "7179")
+    is_socket = bool(_variable("TOOL_CLI_SOCKET"))
     connection = (_Socket if is_socket else http.client.HTTPConnection)("localhost" if is_socket else host, port, timeout=timeout)
     try:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {_token()}", "Connection": "close"}

@@ -15,7 +15,7 @@ use footbridge_cli::{
 use footbridge_guest::answers::ToolDescription;
 use serde_json::{Value, json};
 
-use super::{Language, MOST_DEPTH, comment, literals, plain};
+use super::{Language, MOST_BYTES, MOST_DEPTH, comment, literals, plain};
 
 /// Longest name of a type, before what tells it from others.
 const MOST_NAME: usize = 60;
@@ -39,7 +39,7 @@ pub(super) fn module(server: &str, tools: &[ToolDescription]) -> String {
 fn function(name: &str, tool: &ToolDescription, module: &mut HashSet<String>) -> String {
     let schema = &*gathered(&tool.input_schema);
     let needed: Vec<&str> = required(schema).collect();
-    let mut types = ObjectTypes { root: schema, names: module, known: HashMap::new(), declared: String::new() };
+    let mut types = ObjectTypes::new(schema, module);
     let mut names = HashSet::new();
     let (mut parameters, mut arguments) = (String::new(), String::new());
     for (property, kind) in properties(schema) {
@@ -55,7 +55,7 @@ fn function(name: &str, tool: &ToolDescription, module: &mut HashSet<String>) ->
     let result = tool.output_schema.as_ref().map_or_else(
         || "Any".to_owned(),
         |output| {
-            let mut types = ObjectTypes { root: output, names: module, known: HashMap::new(), declared: String::new() };
+            let mut types = ObjectTypes::new(output, module);
             let kind = types.of(output, &type_name(name, "result"), 0);
             declared.push_str(&types.declared);
             kind
@@ -85,13 +85,19 @@ struct ObjectTypes<'s, 'n> {
     /// By where in the schema it is: an object that is referred to has one type.
     known: HashMap<*const Value, String>,
     declared: String,
+    /// How many more bytes of values there is room for. Of anything else there is no more than the schema has.
+    left: usize,
 }
 
-impl<'s> ObjectTypes<'s, '_> {
+impl<'s, 'n> ObjectTypes<'s, 'n> {
+    fn new(root: &'s Value, names: &'n mut HashSet<String>) -> Self {
+        Self { root, names, known: HashMap::new(), declared: String::new(), left: MOST_BYTES }
+    }
+
     /// The type of a property; `name` is for an object.
     fn of(&mut self, property: &'s Value, name: &str, depth: usize) -> String {
         let at = meant(property, self.root);
-        if let Some(values) = literals(at) {
+        if let Some(values) = literals(at, &mut self.left) {
             return format!("Literal[{}]", values.join(", "));
         }
         let takes_more = at.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));

@@ -257,6 +257,12 @@ fn what_is_remembered_is_listed_and_can_be_taken_back() {
     assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains(&format!("{id}  remembered")));
     assert!(daemon.host.approvals(&["show", &id]).well().contains("\"again\""));
     assert!(daemon.host.approvals(&["list"]).well().contains("nothing waits"));
+    daemon.host.approvals(&["allow", &id]).fails(1, &["is used"]);
+    let mut person = Person::new();
+    let mut asked = person.starts(&daemon.host.footbridge(&["approvals", "allow", &id].map(OsStr::new)));
+    person.sees("is made again without asking");
+    assert_eq!(asked.status().code(), Some(1));
+    assert!(!person.saw("Nothing was allowed yet"), "no word is taken for it: {person:?}");
     daemon.host.answers(&["revoke", &id]);
     assert_eq!(reason(&guest.asks("callTool", note("again"))), "approval_denied");
     assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains("no call is allowed again"));
@@ -565,7 +571,9 @@ fn harnesses_that_refuse_or_do_not_answer_keep_no_other_from_being_asked() {
     let sent = guest.starts_to_ask("callTool", note("third"));
     let list = daemon.host.approvals(&["list", "--json"]);
     let folder = daemon.host.runtime().join("run-").display().to_string();
-    assert!(list.status == 0 && list.stderr.contains("gave no answer") && list.stderr.contains(&folder), "{list:?}");
+    assert!(list.status == 1 && list.stderr.contains("gave no answer") && list.stderr.contains(&folder), "{list:?}");
+    let remembered = daemon.host.approvals(&["list", "--remembered"]);
+    assert_eq!((remembered.status, remembered.stdout.as_str()), (1, ""), "nobody knows that there is none");
     let pending = list.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
     let id = id(&pending.filter(|one: &Value| one["state"] == "pending").collect::<Vec<_>>());
     watch.stdout.shows(&id);

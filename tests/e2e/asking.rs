@@ -245,6 +245,27 @@ fn a_signal_in_the_middle_of_a_question_ends_the_command_and_leaves_the_terminal
 }
 
 #[test]
+fn what_is_remembered_where_nobody_else_answers_is_shown_as_what_it_is() {
+    let host = asks().settings("[approval]\nwatch = false\n");
+    let mut person = Person::new();
+    let mut run = starts(&host, &mut person, &format!("{}; echo done; read end", adds("one")));
+    person.sees("{\"text\":\"one\"}");
+    let waiting = host.pending(1);
+    let id = waiting[0]["id"].as_str().unwrap();
+    let elsewhere = "in front of its run";
+    assert!(host.approvals(&["show", id]).well().contains(elsewhere));
+    host.approvals(&["allow", id]).fails(1, &["only who sits in front of this run"]);
+    person.reads();
+    person.types("remember\r");
+    person.sees("done");
+    let shown = host.approvals(&["show", id]).well().to_owned();
+    assert!(shown.contains("(remembered)") && !shown.contains(elsewhere), "{shown}");
+    host.approvals(&["allow", id]).fails(1, &["is used"]);
+    person.types("\r");
+    assert!(run.status().success(), "{person:?}");
+}
+
+#[test]
 fn a_quick_command_answers_before_the_person_is_asked() {
     let allow = r#"["sh", "-c", "cat >/dev/null; echo '{\"decision\":\"allow\"}'"]"#;
     let host = asks().settings(&format!("[approval]\nwatch = false\ncommand = {allow}\n"));

@@ -49,7 +49,7 @@ impl ChainWriter {
             heads.begin_behind(end.seq - 1);
         } else if let Some(head) = heads.sign(&self.chain, end) {
             // Known elsewhere from the start, so that not even a whole chain can go unseen.
-            heads.publish(head, end.seq);
+            heads.publish(head, end.seq, self.journal.to_sync());
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl ChainWriter {
         self.adopt(end);
         self.unsynced = None;
         if let (Some(heads), Some(head)) = (&mut self.heads, head) {
-            heads.publish(head, end.seq);
+            heads.publish(head, end.seq, self.journal.to_sync());
         }
         Ok(())
     }

@@ -2,10 +2,12 @@
 //!
 //! The writer signs. A thread of its own hands heads on, so that a slow place holds up no call: to the file of all
 //! heads beside the chains, to a configured command, and to whatever else the program keeps them in. A place that
-//! fails is logged and counted, and left out of that head alone.
+//! fails is logged and counted, and left out of that head alone. Where the writer does not sync, this thread does before
+//! it hands a head on: one that is known of lines that the power took would say for good that somebody cut them off.
 
 use std::{
     error::Error,
+    fs::File,
     io,
     sync::{
         Arc,
@@ -101,16 +103,26 @@ impl Heads {
         self.tried = Instant::now();
     }
 
-    /// Hands a head on. What it says is durable, and so is everything up to `covered`.
-    pub(super) fn publish(&mut self, head: SignedHead, covered: u64) {
+    /// Hands a head on, once what it says is durable. It says something of everything up to `covered`.
+    pub(super) fn publish(&mut self, head: SignedHead, covered: u64, to_sync: io::Result<Option<File>>) {
         self.covered = covered;
-        self.publisher.publish(head);
+        match to_sync {
+            Ok(to_sync) => self.publisher.publish(Written { head, to_sync }),
+            Err(error) => self.publisher.not_synced(&error),
+        }
     }
+}
+
+/// A head that is written.
+struct Written {
+    head: SignedHead,
+    /// The file in which it is, where that is not synced.
+    to_sync: Option<File>,
 }
 
 /// The thread that hands heads on. Dropping it waits for that.
 struct Publisher {
-    sender: Option<SyncSender<SignedHead>>,
+    sender: Option<SyncSender<Written>>,
     thread: Option<thread::JoinHandle<()>>,
     left_out: Arc<AtomicU64>,
 }
@@ -136,7 +148,11 @@ impl Publisher {
         Ok(Self { sender: Some(sender), thread: Some(thread), left_out })
     }
 
-    fn publish(&self, head: SignedHead) {
+    fn not_synced(&self, error: &io::Error) {
+        not_synced(&self.left_out, error);
+    }
+
+    fn publish(&self, head: Written) {
         let Some(sender) = &self.sender else { return };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = sender.try_send(head) {
             let count = self.left_out.fetch_add(1, Ordering::Relaxed) + 1;
@@ -156,9 +172,25 @@ impl Drop for Publisher {
     }
 }
 
-fn hand_on(runtime: &Runtime, heads: &Receiver<SignedHead>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
+/// Counts a head that would say what the power can still take.
+fn not_synced(left_out: &AtomicU64, error: &io::Error) {
+    let count = left_out.fetch_add(1, Ordering::Relaxed) + 1;
+    tracing::warn!(%error, count, "a head of the record was not handed on: what it says cannot be synced");
+}
+
+fn hand_on(runtime: &Runtime, heads: &Receiver<Written>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
+    let durable = |Written { head, to_sync }: Written| match to_sync.map_or(Ok(()), |file| file.sync_data()) {
+        Ok(()) => Some(head),
+        Err(error) => {
+            not_synced(left_out, &error);
+            None
+        }
+    };
     while let Ok(head) = heads.recv() {
-        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).collect();
+        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).filter_map(durable).collect();
+        if all.is_empty() {
+            continue;
+        }
         for sink in &mut sinks {
             if let Err(error) = runtime.block_on(sink.keep(&all)) {
                 let count = left_out.fetch_add(all.len() as u64, Ordering::Relaxed) + all.len() as u64;

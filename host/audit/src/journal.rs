@@ -62,6 +62,15 @@ pub trait Journal: Send {
         Ok(())
     }
 
+    /// Where what was written is not durable yet: the file to sync, which may take long and is for another thread. None
+    /// where commits sync.
+    ///
+    /// # Errors
+    /// When there is no handle of it to be had.
+    fn to_sync(&mut self) -> io::Result<Option<File>> {
+        Ok(None)
+    }
+
     /// Gives back the room that was made and is not needed any more, at the end.
     fn give_back_room(&mut self) {}
 
@@ -347,6 +356,10 @@ impl Journal for FileJournal {
         if self.appended.is_empty() { Ok(()) } else { self.commit(&[]) }
     }
 
+    fn to_sync(&mut self) -> io::Result<Option<File>> {
+        if self.sync { Ok(None) } else { self.file.try_clone().map(Some) }
+    }
+
     fn give_back_room(&mut self) {
         // Where the file is not what it should be, or not ours, it stays as it is.
         if self.reserved > self.end() && !self.torn && self.check_place().is_ok() {
@@ -376,6 +389,10 @@ impl Journal for FileJournal {
             return Ok(None);
         }
         self.sync()?;
+        if !self.sync {
+            // Heads in the next one say what is in this one, too; what there is to write is what came since the last.
+            self.file.sync_data()?;
+        }
         // Nobody looks at this one any more.
         self.check_name()?;
         let name = file_name(self.number + 1);

@@ -52,6 +52,8 @@ pub struct SharedJournal {
     full: u64,
     sync: bool,
     turn: Option<Turn>,
+    /// What was written to last, where that is not synced.
+    unsynced: Option<File>,
 }
 
 /// The file that is written to, for as long as nobody else may.
@@ -83,7 +85,15 @@ impl SharedJournal {
         let folder = audit.join(&chain);
         make_private(&folder)?;
         File::open(audit).and_then(|f| f.sync_all()).map_err(io)?;
-        Ok(Self { lock, folder, chain, full: settings.file_bytes as u64, sync: settings.sync, turn: None })
+        Ok(Self {
+            lock,
+            folder,
+            chain,
+            full: settings.file_bytes as u64,
+            sync: settings.sync,
+            turn: None,
+            unsynced: None,
+        })
     }
 
     /// The folder of its files.
@@ -173,7 +183,12 @@ impl Journal for SharedJournal {
         {
             tracing::warn!(%error, folder = %self.folder.display(), "a record is torn; the next write mends it first");
         }
+        self.unsynced = (!self.sync).then_some(turn.file);
         written
+    }
+
+    fn to_sync(&mut self) -> io::Result<Option<File>> {
+        Ok(self.unsynced.take())
     }
 
     fn chain(&self) -> Option<String> {
@@ -183,6 +198,10 @@ impl Journal for SharedJournal {
     fn next_file(&mut self, _bytes: u64) -> io::Result<Option<String>> {
         let Some(turn) = self.turn.as_mut().filter(|turn| turn.length >= self.full) else { return Ok(None) };
         let name = file_name(turn.number + 1);
+        if !self.sync {
+            // Heads in the next one say what is in this one, too.
+            turn.file.sync_data()?;
+        }
         let file = begin(&self.folder.join(&name))?;
         (turn.file, turn.number, turn.length) = (file, turn.number + 1, 0);
         Ok(Some(name))

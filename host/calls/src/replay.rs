@@ -10,10 +10,15 @@ use serde_json::Value;
 use footbridge_audit::read::ReadRecord;
 use footbridge_core::{
     digest::Digest,
-    gate::{Decided, Effect, Effects, Policy, SessionRules, Subject, Tested, rules::CONNECT},
+    gate::{
+        CallKind, Decided, Effect, Effects, Policy, SessionRules, Subject, Tested,
+        rules::{CONNECT, Kinds},
+    },
     names::Labels,
     redact::MARK,
 };
+
+use crate::service::RequestName;
 
 /// What follows the kept part of a name that was cut.
 const CUT: &str = "... (sha256:";
@@ -109,7 +114,7 @@ impl PastCall {
         let labels = labels.filter(|labels| labels.iter().all(|(key, value)| is_whole(key) && is_whole(value)));
         let asks_labels = || {
             let mut rules = policy.rules().iter();
-            rules.any(|rule| !rule.scope.labels.is_empty() && rule.is_about_server(&self.server))
+            rules.any(|rule| !rule.scope.labels.is_empty() && rule.is_about_some(self.kinds(), &self.server))
         };
         if labels.is_none() && asks_labels() {
             return unknown(Missing::Labels);
@@ -121,9 +126,8 @@ impl PastCall {
             (Some(_), "resource") => self.by(&rules, &Subject::resource(server, name), false),
             (Some(_), "prompt") => self.by(&rules, &Subject::prompt(server, name), true),
             (Some(effects), "http") => {
-                // The query is no part of what rules look at.
-                let Some((method, path)) = name.split_once(' ') else { return unknown(Missing::Name) };
-                let path = path.split('?').next().unwrap_or(path);
+                let Some(request) = RequestName::read(name) else { return unknown(Missing::Name) };
+                let RequestName { method, path, .. } = request;
                 self.by(&rules, &Subject::http(server, method, path, effects), false)
             }
             (Some(effects), "tunnel") => {
@@ -139,9 +143,21 @@ impl PastCall {
         }
     }
 
+    /// The kinds of calls of which what rules say matters: where one is about a part of a server, others do not hide all
+    /// of it.
+    fn kinds(&self) -> Kinds {
+        match self.kind.as_str() {
+            "http" => Kinds::of(&[CallKind::Http]),
+            "tunnel" => Kinds::of(&[CallKind::Tunnel]),
+            _ => Kinds::OF_SERVERS,
+        }
+    }
+
     /// What these rules decide about it.
     fn by(&self, rules: &SessionRules, subject: &Subject<'_>, has_arguments: bool) -> Again {
-        if let Some(rule) = rules.hides_server(&self.server).or_else(|| rules.hides_this(subject)) {
+        // A service may have the name of a server, and is not hidden with that.
+        let of_server = (self.kinds() == Kinds::OF_SERVERS).then(|| rules.hides_server(&self.server)).flatten();
+        if let Some(rule) = of_server.or_else(|| rules.hides_this(subject)) {
             return Again::Decided { decision: "hide", rules: vec![Arc::clone(&rule.id)] };
         }
         match &self.arguments {
@@ -261,6 +277,47 @@ mod tests {
         let by_name = policy(&rule("id = \"n\"\ndecision = \"allow\"\nprompt = \"add\""));
         let unknown = Again::Unknown { why: Missing::Kind, possible: vec![] };
         assert_eq!(call(completion).again(&by_name, None), unknown);
+    }
+
+    #[test]
+    fn requests_are_decided_by_what_services_are_asked_and_by_nothing_of_servers() {
+        let http = |name: &str| call(json!({"kind": "http", "server": "github", "name": name}));
+        let path = policy(&rule("id = \"x\"\ndecision = \"allow\"\nservice = \"github\"\npath = \"/v1/x\""));
+        for name in ["GET /v1/x", "GET /v1/x?q=1", "GET /v1/x (websocket)", "GET /v1/x?q=1 (websocket)"] {
+            assert_eq!(http(name).again(&path, None), decided("allow", &["x"]), "{name}");
+        }
+        assert_eq!(http("GET /v1/y (websocket)").again(&path, None), decided("ask", &[]));
+        let tunnel = call(json!({"kind": "tunnel", "server": "tunnels", "name": "github.example:443"}));
+        let hides = policy(
+            &(rule("id = \"h\"\ndecision = \"hide\"\nserver = [\"github\", \"tunnels\"]")
+                + &rule("id = \"a\"\ndecision = \"allow\"\nkind = [\"http\", \"tunnel\"]")),
+        );
+        assert_eq!(http("GET /").again(&hides, None), decided("allow", &["a"]), "it is a server's name");
+        assert_eq!(tunnel.again(&hides, None), decided("allow", &["a"]));
+        assert_eq!(call(json!({"server": "github"})).again(&hides, None), decided("hide", &["h"]));
+    }
+
+    #[test]
+    fn labels_matter_where_a_rule_that_asks_for_them_is_about_such_a_call() {
+        let http = call(json!({"kind": "http", "server": "github", "name": "GET /v1/x"}));
+        let tunnel = call(json!({"kind": "tunnel", "server": "tunnels", "name": "github.example:443"}));
+        let tool = call(json!({"server": "github"}));
+        let unknown = Again::Unknown { why: Missing::Labels, possible: vec![] };
+        for (about, of) in [
+            ("service = \"github\"", [true, false, false]),
+            ("service = \"github\"\nmethod = \"GET\"", [true, false, false]),
+            ("kind = \"tunnel\"", [false, true, false]),
+            ("server = \"github\"", [false, false, true]),
+            ("tool = \"other\"", [false, false, true]),
+            ("", [true, true, true]),
+        ] {
+            let rules = policy(
+                &(rule(&format!("id = \"l\"\ndecision = \"deny\"\nlabels = {{ team = \"a\" }}\n{about}"))
+                    + &rule("id = \"a\"\ndecision = \"allow\"")),
+            );
+            let again = [&http, &tunnel, &tool].map(|call| call.again(&rules, None));
+            assert_eq!(again.map(|again| again == unknown), of, "{about}");
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ use footbridge_proto::rpc::raw;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
+/// What follows the name of a request that is to become a WebSocket.
+const WEBSOCKET: &str = " (websocket)";
+
 /// What a guest asks of a service, but for headers and body.
 #[derive(Debug, Clone)]
 pub struct ServiceRequest {
@@ -147,8 +150,29 @@ impl ServiceRequest {
             return self.path.as_written().trim_start_matches('/').to_owned();
         }
         let query = self.query.as_deref().map(|query| ["?", &without_credentials(query)].concat());
-        let becomes = if self.is_websocket { " (websocket)" } else { "" };
+        let becomes = if self.is_websocket { WEBSOCKET } else { "" };
         [&self.method, " ", self.path.as_written(), query.as_deref().unwrap_or_default(), becomes].concat()
+    }
+}
+
+/// A request to a service as its name says it ([`ServiceRequest::label`]), which is no tunnel's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestName<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The path, without the query: that is no part of what rules look at.
+    pub path: &'a str,
+    /// Whether it is to become a WebSocket.
+    pub is_websocket: bool,
+}
+
+impl<'a> RequestName<'a> {
+    /// Reads one; none if it is no method with a path.
+    #[must_use]
+    pub fn read(name: &'a str) -> Option<Self> {
+        let rest = name.strip_suffix(WEBSOCKET);
+        let (method, path) = rest.unwrap_or(name).split_once(' ')?;
+        Some(Self { method, path: path.split('?').next().unwrap_or(path), is_websocket: rest.is_some() })
     }
 }
 
@@ -450,6 +474,14 @@ mod tests {
         );
         let socket = ServiceCall::new(ServiceRequest { is_websocket: true, ..request(Some("key=k")) }, 1);
         assert_eq!(socket.name(), "POST /v1/x?key=[redacted] (websocket)");
+        for query in [None, Some("q=1"), Some("q=a?b")] {
+            for is_websocket in [false, true] {
+                let call = ServiceCall::new(ServiceRequest { is_websocket, ..request(query) }, 1);
+                let read = RequestName { method: "POST", path: "/v1/x", is_websocket };
+                assert_eq!(RequestName::read(call.name()), Some(read), "{}", call.name());
+            }
+        }
+        assert_eq!(RequestName::read("packages.example:443"), None);
         assert_ne!(socket.digest(), ServiceCall::new(request(Some("key=k")), 1).digest());
     }
 }

@@ -191,6 +191,38 @@ pub(super) fn changed_tools(before: &Entries, now: &Entries) -> usize {
 mod tests {
     use super::*;
 
+    const AGE: Duration = Duration::from_secs(60);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_listing_that_failed_is_made_again_whatever_can_be_heard() {
+        let hearing = Arc::new(Hearing::default());
+        let _heard = hearing.begins();
+        let (failed, listed) = (LastListing::failed(Instant::now(), AGE), LastListing::of(Instant::now(), None, AGE));
+        tokio::time::advance(AGE / SOONER - Duration::from_millis(1)).await;
+        assert!(!failed.is_outdated(&hearing), "its server has a moment");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(failed.is_outdated(&hearing));
+        tokio::time::advance(AGE * LATER).await;
+        assert!(!listed.is_outdated(&hearing), "a notice would have come");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_notices_come_and_go_a_listing_that_was_asked_for_holds_for_a_moment() {
+        let hearing = Arc::new(Hearing::default());
+        let gap = FIRST_GAP;
+        let last = LastListing::of(Instant::now(), None, AGE);
+        let (asked, noticed) =
+            (last.at(Pace { gap, waited: None }), last.at(Pace { gap, waited: Some(Duration::ZERO) }));
+        assert!(![last, asked, noticed].iter().any(|one| one.is_outdated(&hearing)), "nothing was missed");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        drop(hearing.begins());
+        assert_eq!([last, asked, noticed].map(|one| one.is_outdated(&hearing)), [true, false, true]);
+        tokio::time::advance(FRESH - Duration::from_millis(2)).await;
+        assert!(!asked.is_outdated(&hearing));
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert!(asked.is_outdated(&hearing));
+    }
+
     #[test]
     fn the_gap_grows_while_nothing_changes_and_only_then() {
         let mut gap = Duration::ZERO;

@@ -1,14 +1,17 @@
 //! Signed heads: where they go, and what they show that a chain alone does not.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
+    os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     sync::mpsc::{Sender, channel},
     time::{Duration, Instant},
 };
 
 use super::chain::{Chain, record};
 use crate::{
-    AuditSettings, HeadSink, Journal, JournalError, KeyError, NotKept, Recorder, SignedHead, Trail,
+    AuditSettings, FileJournal, HeadSink, Journal, JournalError, KeyError, NotKept, Recorder, SharedJournal,
+    SignedHead, Trail,
     chain_writer::ChainWriter,
     head::HeadKey,
     heads::{Heads, Schedule},
@@ -134,6 +137,70 @@ fn without_its_key_nothing_is_recorded_and_no_chain_begun() {
     assert!(matches!(opened.err(), Some(JournalError::Key(KeyError::Gone(_)))));
     assert_eq!(crate::read::chains(&chain.audit()).unwrap().len(), 1);
     assert!(!chain.audit().join("key").exists());
+}
+
+/// A place whose file cannot be synced, as long as nothing is sent here.
+struct Unsynced(std::sync::mpsc::Receiver<()>);
+
+impl Journal for Unsynced {
+    fn reserve(&mut self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn commit(&mut self, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn to_sync(&mut self) -> io::Result<Option<File>> {
+        match self.0.try_recv() {
+            Ok(()) => tempfile::tempfile().map(Some),
+            // Of a pipe there is nothing to sync.
+            Err(_) => Ok(Some(OwnedFd::from(io::pipe()?.0).into())),
+        }
+    }
+}
+
+#[test]
+fn a_head_is_handed_on_once_what_it_says_is_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let schedule = Schedule { records: 1, time: Duration::ZERO };
+    let ((sender, heads), (syncs, is_synced)) = (channel(), channel());
+    let key = HeadKey::open(folder.path()).unwrap();
+    let of_chain = Heads::start(key, schedule, vec![Box::new(Store(sender))]).unwrap();
+    let chain = crate::chain::Chain::new("c".to_owned());
+    let mut writer = ChainWriter::new(Box::new(Unsynced(is_synced)), chain, Some(of_chain), 0);
+    writer.begin(false).unwrap();
+    let limited = || Record::limited("s", "rate", 1);
+    writer.commit(&[&limited()], Some(0)).unwrap();
+    syncs.send(()).unwrap();
+    writer.commit(&[&limited()], Some(0)).unwrap();
+    writer.commit(&[&limited()], Some(0)).unwrap();
+    drop(writer);
+    // Started, two records each with a head, and the one of the second.
+    assert_eq!(heads.iter().map(|head| head.seq).collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn what_is_not_synced_says_what_is_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    for sync in [true, false] {
+        let settings = AuditSettings { sync, file_bytes: 1, ..AuditSettings::default() };
+        let audit = folder.path().join(sync.to_string());
+        let mut of_run = FileJournal::create(&audit).unwrap().with(&settings);
+        let first = of_run.path().to_owned();
+        let mut shared = SharedJournal::open(&audit, &settings).unwrap();
+        let shared_first = shared.folder().join("000001.jsonl");
+        for (journal, first) in [(&mut of_run as &mut dyn Journal, first), (&mut shared, shared_first)] {
+            for name in ["000001.jsonl", "000002.jsonl"] {
+                journal.take_turn().unwrap();
+                drop(journal.next_file(0).unwrap());
+                journal.commit(b"{\"seq\":1}\n").unwrap();
+                let there = fs::metadata(first.with_file_name(name)).unwrap();
+                let given = journal.to_sync().unwrap().map(|file| file.metadata().unwrap().ino());
+                assert_eq!(given, (!sync).then_some(there.ino()), "{name}");
+            }
+        }
+    }
 }
 
 /// A place that gives this many turns.

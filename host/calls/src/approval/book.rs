@@ -322,6 +322,15 @@ impl<P> Book<P> {
         self.live.get(&id)
     }
 
+    /// Whether one is pending or granted.
+    ///
+    /// # Errors
+    /// As [`Self::allow`].
+    pub(super) fn check_live(&mut self, now: Instant, id: ApprovalId) -> Result<(), Option<State>> {
+        self.sweep(now);
+        if self.live.contains_key(&id) { Ok(()) } else { Err(self.past.state_of_any(id)) }
+    }
+
     /// The state of an approval of this session, and until when it lasts. Nothing tells another session's from none.
     pub(super) fn state(&mut self, now: Instant, session: u64, id: ApprovalId) -> Option<(State, Option<Instant>)> {
         self.sweep(now);

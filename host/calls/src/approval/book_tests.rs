@@ -282,8 +282,11 @@ fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
     let waiter = desk.waits(&same);
     let (id, _) = desk.looks(waiter);
     assert_eq!(desk.revokes(id), Err(Some(State::Pending)), "nobody said yes");
+    assert_eq!(desk.book.check_live(desk.now, id), Ok(()));
     desk.book.allow(desk.now, id, yes(), kept()).unwrap();
+    assert_eq!(desk.book.check_live(desk.now, id), Ok(()), "it may be used");
     desk.takes(waiter, &same).unwrap();
+    assert_eq!(desk.book.check_live(desk.now, id), Err(Some(State::Used)), "whatever is remembered");
     assert_eq!(desk.book.remembered().map(|one| one.id).collect::<Vec<_>>(), [id]);
     // Granted by what is remembered, and not used yet.
     let granted = desk.waits(&same);
@@ -300,6 +303,7 @@ fn what_is_remembered_can_be_taken_back_and_is_denied_then() {
     let waiter = desk.waits(&same);
     assert_eq!(desk.takes(waiter, &same), None, "it is asked about again");
     assert_eq!(desk.revokes(ApprovalId(999)), Err(None));
+    assert_eq!(desk.book.check_live(desk.now, ApprovalId(999)), Err(None));
 }
 
 #[test]

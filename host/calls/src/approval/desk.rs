@@ -156,6 +156,14 @@ impl Approvals {
         found.ok_or(NotAnswered::Unknown(id))
     }
 
+    /// Whether it is pending or granted.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Over`], and [`NotAnswered::Unknown`].
+    pub fn check_live(&self, id: ApprovalId) -> Result<(), NotAnswered> {
+        over(id, self.with(|book, now| book.check_live(now, id)))
+    }
+
     /// Waits until an approval of this session is not pending any more, at most this long, and says its state and, in
     /// RFC 3339, until when that lasts. Nothing tells another session's approval from one that never was.
     pub async fn state(&self, session: &Session, id: ApprovalId, wait: Duration) -> Option<(State, Option<String>)> {

@@ -8,6 +8,6 @@
 mod exchange;
 mod forward;
 
-pub use crate::service_call::{HeldRequest, ServiceCall, ServiceRequest, ShownBody};
+pub use crate::service_call::{HeldRequest, RequestName, ServiceCall, ServiceRequest, ShownBody};
 pub use exchange::OpenExchange;
 pub use forward::{BegunAnswer, Forward, KnownService, Waiter, WholeRequest};

@@ -308,10 +308,16 @@ impl Rule {
         self.scope.kinds.has(CallKind::Resource) && self.scope.names.is_none()
     }
 
-    /// Whether it is about something of this server.
+    /// Whether it is about something of this MCP server.
     #[must_use]
     pub fn is_about_server(&self, server: &str) -> bool {
-        !self.scope.kinds.and(Kinds::OF_SERVERS).is_empty()
+        self.is_about_some(Kinds::OF_SERVERS, server)
+    }
+
+    /// Whether it is about something of one of these kinds of this server, or service.
+    #[must_use]
+    pub fn is_about_some(&self, kinds: Kinds, server: &str) -> bool {
+        !self.scope.kinds.and(kinds).is_empty()
             && self.scope.servers.as_ref().is_none_or(|servers| globs::any(servers, server))
     }
 

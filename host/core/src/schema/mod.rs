@@ -7,6 +7,7 @@
 
 mod cost;
 mod kept;
+mod looks;
 mod patterns;
 mod violation;
 
@@ -122,7 +123,7 @@ impl InputSchema {
     /// # Errors
     /// [`BadSchema`].
     pub fn compile_first(schema: &Value) -> Result<Self, BadSchema> {
-        Self::compile(&patterns::without_looks(schema))
+        Self::compile(&looks::without_looks(schema))
     }
 
     /// Compiles a schema.

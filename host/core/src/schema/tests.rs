@@ -260,14 +260,16 @@ fn where_such_a_pattern_turns_what_fits_the_whole_of_that_is_its_server_s_to_che
     assert!(fits(&beside, "ab") && !fits(&beside, "abc") && !fits(&beside, "no"));
     // What nothing else speaks of is not what only that spoke of, nor is what referred to it.
     let look = json!({"properties": {"e": {"pattern": "^(?!x)"}}});
-    let object = |part: Value| {
-        let mut schema =
-            json!({"unevaluatedProperties": false, "properties": {"r": {"$ref": "#/oneOf/0/properties/e"}}});
+    let object = |part: Value, there: &str| {
+        let mut schema = json!({"unevaluatedProperties": false, "properties": {"r": {"$ref": there}}});
         schema.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
         InputSchema::compile_first(&schema).unwrap().check(&json!({"e": "foo", "r": "foo"}))
     };
-    for part in [json!({"oneOf": [look, {"maxProperties": 0}]}), json!({"if": look, "then": look})] {
-        assert_eq!(object(part.clone()), Check::Fits, "{part}");
+    for (part, there) in [
+        (json!({"oneOf": [look, {"maxProperties": 0}]}), "#/oneOf/0/properties/e"),
+        (json!({"if": look, "then": look}), "#/then/properties/e"),
+    ] {
+        assert_eq!(object(part.clone(), there), Check::Fits, "{part}");
     }
     // Names of members say nothing.
     for name in ["default", "const", "enum", "examples", "not", "if"] {
@@ -280,6 +282,95 @@ fn where_such_a_pattern_turns_what_fits_the_whole_of_that_is_its_server_s_to_che
     assert_eq!(InputSchema::compile_first(&most).unwrap().check(&json!({"s": ["foo"]})), Check::Fits);
 }
 
+#[test]
+fn what_turns_stays_where_none_of_what_it_refers_to_looks() {
+    let kinds = json!([{"$ref": "#/$defs/circle"}, {"$ref": "#/$defs/square"}]);
+    let of = |shape: Value, more: Value| {
+        let mut defs = json!({
+            "circle": {"required": ["r"], "properties": {"r": {"type": "number"}, "in": {"$ref": "#/$defs/a~1b"}}},
+            "square": {"type": "object", "required": ["a"]},
+            "a/b": {"type": "string"},
+        });
+        defs.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let schema = json!({"properties": {"mail": {"pattern": "^(?!\\.).+@"}, "shape": shape}, "$defs": defs});
+        InputSchema::compile_first(&schema).unwrap()
+    };
+    let fits = |schema: &InputSchema, shape: Value| schema.check(&json!({"mail": "x", "shape": shape})) == Check::Fits;
+    for shape in [
+        json!({"type": "object", "oneOf": kinds}),
+        json!({"not": {"not": {"type": "object", "anyOf": kinds}}}),
+        json!({"if": {"anyOf": kinds}, "else": false, "type": "object"}),
+    ] {
+        let schema = of(shape.clone(), json!({}));
+        assert!(fits(&schema, json!({"r": 1})) && !fits(&schema, json!("rm -rf")), "{shape}");
+        assert!(!fits(&schema, json!({"r": "1"})) && !fits(&schema, json!({})), "{shape}");
+    }
+    // However far away what looks is, by pointers that lead to each other, or by what is no pointer.
+    for (far, more) in [
+        ("#/$defs/1", json!({"1": {"items": {"$ref": "#/$defs/2"}}, "2": {"$ref": "#/properties/mail"}})),
+        (
+            "#/$defs/1",
+            json!({"1": {"items": {"$ref": "#/$defs/2"}}, "2": {"anyOf": [{"$ref": "#/properties/mail"}, {"properties": {"x": {"$ref": "#/$defs/1"}}}]}}),
+        ),
+        ("#/$defs/1", json!({"1": {"$ref": "#s"}, "2": {"$anchor": "s", "maxLength": 1, "pattern": "^(?=b)"}})),
+        ("#", json!({})),
+    ] {
+        let schema = of(json!({"not": {"allOf": [{"$ref": "#/$defs/a~1b"}, {"$ref": far}]}}), more.clone());
+        assert!(fits(&schema, json!("rm -rf")), "{far} {more}");
+    }
+}
+
+#[test]
+fn what_refers_to_what_went_with_such_a_pattern_closes_no_tool() {
+    let look = json!({"pattern": "^(?!-)x", "properties": {"p": {"type": "null"}}});
+    let oneof = json!({"oneOf": [look, {"$anchor": "s", "type": "null"}]});
+    for (b, more) in [
+        (json!({"$ref": "#s"}), json!({})),
+        (json!({"$dynamicRef": "#s"}), json!({})),
+        (json!({"$ref": "#/properties/a/oneOf/0"}), json!({})),
+        (json!({"$ref": "#/properties/a/oneOf/0/properties/p"}), json!({})),
+        // What is emptied since it refers to what went takes along what others refer to.
+        (json!({"$ref": "#/$defs/c/properties/d"}), json!({"c": {"$ref": "#s", "properties": {"d": {"$ref": "#s"}}}})),
+        (
+            json!({"$ref": "#/$defs/c/allOf/0/$defs/d"}),
+            json!({"c": {"allOf": [{"$defs": {"d": true}}], "$ref": "#/$defs/e/not"}, "e": {"not": {"$ref": "#s"}}}),
+        ),
+        (json!({"$ref": "#t"}), json!({"c": {"$anchor": "t", "$ref": "#s"}})),
+        // A schema that takes more is not left where that takes less.
+        (json!({"not": {"$ref": "#/$defs/c"}}), json!({"c": {"$ref": "#/properties/a/oneOf/1"}})),
+        (json!({"not": {"properties": {"x": true}, "unevaluatedProperties": false}}), json!({})),
+    ] {
+        let schema = json!({"properties": {"a": oneof, "b": b, "c": {"type": "string"}}, "$defs": more});
+        let compiled = InputSchema::compile_first(&schema).unwrap_or_else(|bad| panic!("{schema}: {bad}"));
+        assert_eq!(compiled.check(&json!({"a": 1, "b": "foo"})), Check::Fits, "{schema}");
+        assert_ne!(compiled.check(&json!({"c": 1})), Check::Fits, "{schema}");
+    }
+    // What led nowhere before is a mistake still.
+    let nowhere = json!({"properties": {"a": oneof, "b": {"$ref": "#/nowhere"}}});
+    assert_eq!(InputSchema::compile_first(&nowhere).unwrap_err(), BadSchema::Reference("#/nowhere".to_owned()));
+}
+
+#[test]
+fn a_schema_that_is_left_empty_is_still_of_its_dialect() {
+    let look = json!({"pattern": "(?=x)"});
+    // A list of `items` is none of the newest dialect.
+    let schema = json!({"$schema": SCHEMA_DIALECTS[2], "$ref": "#/definitions/a/oneOf/1", "definitions": {
+        "a": {"oneOf": [look, {"type": "object"}]}, "b": {"items": [true, false]}}});
+    assert_eq!(InputSchema::compile_first(&schema).unwrap().check(&json!({"a": 1})), Check::Fits);
+    assert_eq!(looks::without_looks(&schema).get("$schema"), schema.get("$schema"));
+}
+
+#[test]
+fn references_that_lead_to_each_other_in_a_row_are_followed_once() {
+    let count = 20_000;
+    let mut defs: Map<String, Value> =
+        (0..count).map(|n| (n.to_string(), json!({"not": {"$ref": format!("#/$defs/{}/not", n + 1)}}))).collect();
+    defs.insert(count.to_string(), json!({"not": {"pattern": "(?=x)"}}));
+    let schema = json!({ "$defs": defs });
+    let left = looks::without_looks(&schema);
+    assert!(left["$defs"].as_object().unwrap().values().all(|one| *one == json!({})));
+}
+
 /// A pattern whose states are all live at any place of a text of `a`.
 fn heavy(n: usize) -> String {
     format!("^(a?){{{}}}x{n}$", 300)
@@ -290,6 +381,13 @@ fn patterns_are_counted_and_bounded_together() {
     let patterns = |count: usize, pattern: &dyn Fn(usize) -> String| json!({"properties": {"s": {"allOf": (0..count).map(|n| json!({"pattern": pattern(n)})).collect::<Vec<_>>()}}});
     let classes = |count: usize| json!({"pattern": "\\s".repeat(count)});
     assert!(matches!(refused(classes(4_000)), BadSchema::Pattern(_)) && InputSchema::compile(&classes(10)).is_ok());
+    for class in ["\\s", "\\W", "\\cJ"] {
+        let of = |count: usize, beside: usize| json!({"pattern": class.repeat(count) + &"a".repeat(beside)});
+        for (count, beside) in [(129, 0), (100, 2_000), (17, 7_900)] {
+            assert!(matches!(refused(of(count, beside)), BadSchema::Pattern(_)), "{class} {count} {beside}");
+        }
+        assert!(InputSchema::compile(&of(30, 100)).is_ok(), "{class}");
+    }
     assert_eq!(refused(patterns(201, &|n| format!("^a{n}"))), BadSchema::TooManyPatterns(200));
     assert_eq!(refused(patterns(100, &heavy)), BadSchema::LargePatterns);
     assert!(InputSchema::compile(&patterns(500, &|_| "^a+$".to_owned())).is_ok(), "the same one counts once");

@@ -118,11 +118,20 @@ impl Listeners {
         if is_own { LockPlace::Above } else { LockPlace::Beside }
     }
 
-    /// Binds an endpoint; call it within a runtime.
+    /// Binds an endpoint; call it within a runtime. A port may have been given back just now: one that is in use is asked
+    /// for again, which holds the thread for some milliseconds.
     ///
     /// # Errors
     /// [`BindError`].
     pub fn bind(&self, listen: &Listen) -> Result<Listener, BindError> {
+        while_in_use(|| self.bind_once(listen))
+    }
+
+    /// As [`Self::bind`], at once: for those who come back later.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind_once(&self, listen: &Listen) -> Result<Listener, BindError> {
         let Listen { endpoint, access, peer_cid } = listen;
         let no_listening = |why| Err(BindError::NoListening { endpoint: endpoint.clone(), why });
         let (entrance, hold) = match endpoint {
@@ -136,8 +145,7 @@ impl Listeners {
             }
             Endpoint::Tcp(tcp) if !tcp.is_loopback() => return Err(BindError::NotLoopback(tcp.clone())),
             Endpoint::Tcp(tcp) => {
-                let bound = while_in_use(|| bind_tcp(tcp), |error| error.kind() == io::ErrorKind::AddrInUse);
-                bound.map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
+                bind_tcp(tcp).map(Entrance::Tcp).map(Hold::nothing).map_err(|source| match source.kind() {
                     io::ErrorKind::AddrInUse => BindError::InUse(endpoint.clone()),
                     _ => BindError::Io { endpoint: endpoint.clone(), source },
                 })?
@@ -254,11 +262,11 @@ impl Listener {
 }
 
 /// Tries again where a port is in use, within [`IN_USE`].
-fn while_in_use<T, E>(bind: impl Fn() -> Result<T, E>, is_in_use: impl Fn(&E) -> bool) -> Result<T, E> {
+fn while_in_use<T>(bind: impl Fn() -> Result<T, BindError>) -> Result<T, BindError> {
     let (times, pause) = IN_USE;
     for _ in 1..times {
         match bind() {
-            Err(error) if is_in_use(&error) => thread::sleep(pause),
+            Err(BindError::InUse(Endpoint::Tcp(_) | Endpoint::Vsock(_))) => thread::sleep(pause),
             bound => return bound,
         }
     }
@@ -274,19 +282,21 @@ mod tests {
     #[test]
     fn a_port_in_use_is_asked_for_again_and_nothing_else_is() {
         let asked = Cell::new(0);
-        let nth = |free: u32, error: io::ErrorKind| {
+        let nth = |free: u32, endpoint: &str| {
             asked.set(0);
+            let endpoint: Endpoint = endpoint.parse().unwrap();
             let bind = || {
                 asked.set(asked.get() + 1);
-                if asked.get() == free { Ok(()) } else { Err(io::Error::from(error)) }
+                if asked.get() == free { Ok(()) } else { Err(BindError::InUse(endpoint.clone())) }
             };
-            while_in_use(bind, |error| error.kind() == io::ErrorKind::AddrInUse).map_err(|error| error.kind())
+            (while_in_use(bind).is_ok(), asked.get())
         };
         let (times, _) = IN_USE;
-        assert_eq!((nth(3, io::ErrorKind::AddrInUse), asked.get()), (Ok(()), 3));
-        assert_eq!((nth(times, io::ErrorKind::AddrInUse), asked.get()), (Ok(()), times));
-        assert_eq!((nth(0, io::ErrorKind::AddrInUse), asked.get()), (Err(io::ErrorKind::AddrInUse), times));
-        let denied = io::ErrorKind::PermissionDenied;
-        assert_eq!((nth(2, denied), asked.get()), (Err(denied), 1));
+        for port in ["tcp:127.0.0.1:7179", "vsock:any:7179"] {
+            assert_eq!((nth(3, port), nth(times, port), nth(0, port)), ((true, 3), (true, times), (false, times)));
+        }
+        for other in ["unix:/a/b", "fd:3"] {
+            assert_eq!(nth(2, other), (false, 1), "{other}");
+        }
     }
 }

@@ -25,7 +25,6 @@ use tokio_vsock::{VsockListener, VsockStream};
 use super::{
     AcceptPause, BACKLOG, BindError, Listen,
     claims::{Claim, Claims},
-    while_in_use,
 };
 use footbridge_processes::sys;
 
@@ -81,17 +80,11 @@ impl Ports {
     pub(super) fn bind(&self, vsock: &VsockEndpoint, peer_cid: Option<u32>) -> Result<VsockClaim, BindError> {
         let endpoint = Endpoint::Vsock(*vsock);
         let cid = check_peer(&endpoint, peer_cid)?;
-        let claim = || self.bind_now(vsock, &endpoint, cid);
-        while_in_use(claim, |error| matches!(error, BindError::InUse(_)))
-    }
-
-    /// The same, by looking once.
-    fn bind_now(&self, vsock: &VsockEndpoint, endpoint: &Endpoint, cid: u32) -> Result<VsockClaim, BindError> {
         let mut bound = self.0.bound();
         if let Some(there) = bound.get(&vsock.port) {
             return there.claim(*vsock, cid);
         }
-        let socket = bound_socket(vsock).map_err(|(step, errno)| refused(endpoint, step, errno))?;
+        let socket = bound_socket(vsock).map_err(|(step, errno)| refused(&endpoint, step, errno))?;
         let io = |source| BindError::Io { endpoint: endpoint.clone(), source };
         self.serve(&mut bound, *vsock, socket, cid).map_err(io)
     }

@@ -317,6 +317,38 @@ async fn a_client_reads_one_stream_of_changes_which_ends_with_it() {
 }
 
 #[tokio::test]
+async fn a_stream_of_changes_that_is_over_a_limit_does_not_end_the_one_that_is_there() {
+    let mut limits = Limits::default();
+    limits.edge.heartbeat_time = Duration::from_millis(20);
+    (limits.calls.listing_burst, limits.calls.listings_per_second) = (4, 1);
+    let (sender, cancelled) = mpsc::channel(1);
+    let world = World::within(limits, tools(sender), cancelled);
+    let speaker = Speaker::initialized(&world, "/mcp").await;
+    let mut there = None;
+    // Each that is within the limit is the one that is there from then on.
+    let mut there = loop {
+        let mut stream = world.send("GET /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+        let mut head = Vec::new();
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            assert!(timeout(LONG, stream.read_buf(&mut head)).await.unwrap().unwrap() > 0);
+        }
+        let before = there.replace(stream);
+        if !String::from_utf8_lossy(&head).contains("text/event-stream") {
+            break before.unwrap();
+        }
+    };
+    // What came before it was refused.
+    while there.try_read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+    let (mut beats, mut heard) = (0, [0; 4096]);
+    while beats < 5 {
+        let read = timeout(LONG, there.read(&mut heard)).await.unwrap().unwrap();
+        assert!(read > 0, "it ended after {beats}");
+        beats += 1;
+    }
+    world.end().await;
+}
+
+#[tokio::test]
 async fn three_tools_find_describe_and_call_all_others() {
     let world = World::start();
     for (path, name) in [("/mcp?mode=search", "maths__double"), ("/mcp/maths?mode=search", "double")] {

@@ -97,7 +97,11 @@ impl World {
 
     /// The same over a provider, and who hears of calls that were cancelled.
     fn over(tools: impl ToolProvider, cancelled: mpsc::Receiver<()>) -> Self {
-        let limits = Limits::default();
+        Self::within(Limits::default(), tools, cancelled)
+    }
+
+    /// The same within other limits.
+    fn within(limits: Limits, tools: impl ToolProvider, cancelled: mpsc::Receiver<()>) -> Self {
         let (budget, token) = (Budget::new(limits.edge.held_bytes), new_token().unwrap());
         let stages = stages(&limits, &budget, tools);
         let bridge = Bridge { list_wait: limits.calls.list_wait };

@@ -16,7 +16,7 @@ use crate::{
     config::{Config, Writable, folders::Folders, known, of_names},
     report,
 };
-use footbridge_calls::resolve::tested;
+use footbridge_calls::{resolve::tested, service::RequestName};
 use footbridge_core::{
     gate::{Decision, Effects, SessionRules, Subject, Tested, rules::CONNECT},
     service::RequestPath,
@@ -140,18 +140,13 @@ fn request_to_service(config: &Config, rules: &SessionRules, name: &str, text: &
         anyhow::bail!("the service is not there any more")
     };
     let form = || NoSuchCall("write a method and a path below the service, as in 'POST /v1/messages'".to_owned());
-    let (text, is_websocket) = match text.strip_suffix(" (websocket)") {
-        Some(rest) => (rest, true),
-        None => (text, false),
-    };
-    let (method, path) = text.split_once(' ').ok_or_else(form)?;
+    let RequestName { method, path, is_websocket } = RequestName::read(text).ok_or_else(form)?;
     if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
         return Err(NoSuchCall(format!("{method:?} is refused: methods are written in capital letters")).into());
     }
     if ["TRACE", "TRACK"].contains(&method) {
         return Err(NoSuchCall(format!("{method} is refused: services do not take it")).into());
     }
-    let path = path.split('?').next().unwrap_or(path);
     // A tunnel is written as clients ask for it, too.
     let path = if method == CONNECT && !path.starts_with('/') { format!("/{path}") } else { path.to_owned() };
     let path = RequestPath::read(&path).map_err(|bad| NoSuchCall(format!("the path is refused: {bad}")))?;

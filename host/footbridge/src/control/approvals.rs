@@ -32,7 +32,8 @@ pub(crate) fn handle(
         ApprovalRequest::ShowApproval(asked) => {
             let shown = id(&asked.id).and_then(|id| approvals.show(id).map_err(refusal));
             shown.and_then(|mut shown| {
-                shown.info.is_answered_elsewhere = !is_answered_here;
+                // What is remembered was answered.
+                shown.info.is_answered_elsewhere = !is_answered_here && !shown.info.is_remembered;
                 sent(shown)
             })
         }
@@ -46,14 +47,9 @@ pub(crate) fn handle(
     }
 }
 
-/// Whether this harness has an approval.
-pub(crate) fn has(approvals: &Approvals, text: &str) -> bool {
-    id(text).is_ok_and(|id| approvals.show(id).is_ok())
-}
-
-/// What is said of one that it does not have.
-pub(crate) fn unknown(text: &str) -> Refusal {
-    id(text).map_or_else(|refusal| refusal, |id| refusal(NotAnswered::Unknown(id)))
+/// Refuses what waits for no answer here, as it is said everywhere.
+pub(crate) fn check_live(approvals: &Approvals, text: &str) -> Result<(), Refusal> {
+    id(text).and_then(|id| approvals.check_live(id).map_err(refusal))
 }
 
 /// What a yes says.
@@ -87,7 +83,8 @@ fn answer(
     peer: ControlPeer,
 ) -> Result<serde_json::Value, Refusal> {
     let id = id(text)?;
-    if !approvals.asks_people() && approvals.show(id).is_ok() {
+    if !approvals.asks_people() {
+        approvals.check_live(id).map_err(refusal)?;
         let message = "people are not asked here: \"watch = false\" in [approval] of footbridge.toml says so";
         return Err(Refusal::new(RefusalKind::Failed, message));
     }

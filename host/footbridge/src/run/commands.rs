@@ -66,8 +66,8 @@ impl RunHandler {
 
     /// What is said where others answer nothing. What is not here may be elsewhere: that is said as everywhere.
     fn not_for_others(&self, id: &str) -> Refusal {
-        if !approvals::has(&self.approvals, id) {
-            return approvals::unknown(id);
+        if let Err(refusal) = approvals::check_live(&self.approvals, id) {
+            return refusal;
         }
         let message = "only who sits in front of this run answers: \"watch = false\" in [approval] of footbridge.toml, or no \
                        terminal, says so";

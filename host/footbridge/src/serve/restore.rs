@@ -131,7 +131,8 @@ impl Sessions {
         if folder::is_of(&self.0.runtime, name, &listen.endpoint) {
             folder::make(&self.0.runtime, name)?;
         }
-        Ok(self.0.listeners.bind(listen)?)
+        // At once: others wait meanwhile, and what is in use is tried again later.
+        Ok(self.0.listeners.bind_once(listen)?)
     }
 
     /// Tries again what could not be opened, until it can or the session ends.

@@ -1,7 +1,7 @@
 //! `footbridge approvals`: what an operator is asked, and answers.
 //!
 //! All harnesses of this user are looked at, `serve` and each `run`. Exit status: 0 done; 1 it is not there any more,
-//! or no harness answers; 2 a wrong command line.
+//! or no harness answers, of `list` not all of them; 2 a wrong command line.
 
 pub(super) mod show;
 mod watch;
@@ -32,6 +32,9 @@ use crate::{
 use footbridge_calls::approval::{ApprovalId, ApprovalInfo, ApprovalShown};
 use footbridge_cli::typed::{self, BadTypedArguments};
 use footbridge_processes::{sys, terminal::window};
+
+/// Status of a list that is not of all harnesses.
+const NOT_ALL: i32 = 1;
 
 /// Columns of what is no terminal.
 const UNKNOWN_COLUMNS: u16 = 80;
@@ -140,24 +143,15 @@ What was typed before a call is shown, and in its first half second, counts for 
 
 pub(super) fn main(command: ApprovalsCommand) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
-    Ok(or_refused(run(command, &folders.runtime).map(|()| 0)))
+    Ok(or_refused(run(command, &folders.runtime)))
 }
 
-fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
+fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<i32> {
     match command {
-        ApprovalsCommand::List { remembered, json } => {
-            let mut clients = connect(runtime)?;
-            let (found, none) = if remembered {
-                (list(&mut clients, &ListRemembered {}), "no call is allowed again without asking")
-            } else {
-                (list(&mut clients, &ListApprovals {}), "nothing waits for an answer")
-            };
-            let text = if json { show::json_lines(&found)? } else { show::table(&found, none) };
-            Ok(report::out(&text)?)
-        }
+        ApprovalsCommand::List { remembered, json } => return list(runtime, remembered, json),
         ApprovalsCommand::Show { id, json } => {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
-            Ok(report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns()) })?)
+            report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns()) })?;
         }
         ApprovalsCommand::Allow { id, remember, fields, content, yes } => {
             let content = content.map(object).transpose()?;
@@ -168,26 +162,43 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<()> {
             }
             ask_all(&mut clients, &asked)?;
             report::note(&format!("{id} is allowed"));
-            Ok(())
         }
         ApprovalsCommand::Deny { id, cancel } => {
             ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny, cancel })?;
             report::note(&format!("{id} is {}", if cancel { "cancelled" } else { "denied" }));
-            Ok(())
         }
         ApprovalsCommand::Revoke { id } => {
             ask_all(&mut connect(runtime)?, &RevokeApproval { id: id.to_string() })?;
             report::note(&format!("{id} is revoked: its call is not allowed again"));
-            Ok(())
         }
-        ApprovalsCommand::Watch { json: true } => watch::print(runtime),
+        ApprovalsCommand::Watch { json: true } => watch::print(runtime)?,
         ApprovalsCommand::Watch { json: false } => {
             if !is_on_a_terminal() || !window::draws() {
                 return Err(NoTerminal.into());
             }
-            watch::on_terminal(runtime)
+            watch::on_terminal(runtime)?;
         }
     }
+    Ok(0)
+}
+
+/// Shows what all harnesses have. Where one of them does not say, nothing is said of there being none.
+fn list(runtime: &Path, remembered: bool, json: bool) -> anyhow::Result<i32> {
+    let Answering { mut clients, are_all } = answering_or(runtime, NoHarness)?;
+    let (found, none) = if remembered {
+        (listed(&mut clients, &ListRemembered {}), "no call is allowed again without asking")
+    } else {
+        (listed(&mut clients, &ListApprovals {}), "nothing waits for an answer")
+    };
+    let Listed { found, is_whole } = found;
+    let is_whole = is_whole && are_all;
+    let text = match (json, found.is_empty()) {
+        (true, _) => show::json_lines(&found)?,
+        (false, true) if !is_whole => String::new(),
+        (false, _) => show::table(&found, none),
+    };
+    report::out(&text)?;
+    Ok(if is_whole { 0 } else { NOT_ALL })
 }
 
 fn is_on_a_terminal() -> bool {
@@ -212,8 +223,16 @@ struct NotShown;
 #[error("nothing was allowed: the word is \"allow\"; it waits on")]
 struct NotConfirmed;
 
+/// It was answered, and more than once is not needed.
+#[derive(Debug, thiserror::Error)]
+#[error("approval {0} was allowed before: its call is made again without asking")]
+struct IsRemembered(String);
+
 /// Shows all of what would be allowed, and takes the word for it: what is allowed was on the screen.
 fn confirm(shown: &ApprovalShown) -> anyhow::Result<()> {
+    if shown.info.is_remembered {
+        return Err(IsRemembered(shown.info.id.clone()).into());
+    }
     let mut person = Asked::find().ok_or(NotShown)?;
     let text = format!("{}\n", show::whole(shown, person.columns()));
     let agrees = person.agrees(&text, "Nothing was allowed yet.", "allow").context("cannot ask on the terminal")?;
@@ -264,21 +283,38 @@ pub(super) fn connect_or(
     runtime: &Path,
     none: impl std::error::Error + Send + Sync + 'static,
 ) -> anyhow::Result<Vec<ControlClient>> {
-    let clients = running(runtime)?;
-    if clients.is_empty() {
+    Ok(answering_or(runtime, none)?.clients)
+}
+
+/// As [`connect_or`]; says whether these are all that run.
+fn answering_or(runtime: &Path, none: impl std::error::Error + Send + Sync + 'static) -> anyhow::Result<Answering> {
+    let answering = answering(runtime)?;
+    if answering.clients.is_empty() {
         return Err(none.into());
     }
     sys::harden().context("cannot protect this process from others of the same user")?;
-    Ok(clients)
+    Ok(answering)
 }
 
 /// All harnesses of this user that run and answer; those that do not are said.
 pub(super) fn running(runtime: &Path) -> anyhow::Result<Vec<ControlClient>> {
+    Ok(answering(runtime)?.clients)
+}
+
+/// Harnesses that answer.
+struct Answering {
+    clients: Vec<ControlClient>,
+    /// Whether no others run.
+    are_all: bool,
+}
+
+fn answering(runtime: &Path) -> anyhow::Result<Answering> {
     let Connected { clients, silent } = connected(&control::all(runtime)?, ControlClient::connect);
+    let are_all = silent.is_empty();
     for (_, error) in silent {
         report::error(&anyhow::Error::new(error));
     }
-    Ok(clients.into_iter().map(|(_, client)| client).collect())
+    Ok(Answering { clients: clients.into_iter().map(|(_, client)| client).collect(), are_all })
 }
 
 /// Harnesses that run, by their sockets.
@@ -311,17 +347,28 @@ fn connected(
     Connected { clients, silent }
 }
 
-/// What all of them have of these, the oldest first. One that does not say is named, and has nothing.
-fn list<M: Method<Answer = Vec<ApprovalInfo>>>(clients: &mut [ControlClient], which: &M) -> Vec<ApprovalInfo> {
-    let mut found = Vec::new();
+/// What harnesses have.
+struct Listed {
+    /// The oldest first.
+    found: Vec<ApprovalInfo>,
+    /// Whether each of them said it.
+    is_whole: bool,
+}
+
+/// What all of them have of these. One that does not say is named, and has nothing.
+fn listed<M: Method<Answer = Vec<ApprovalInfo>>>(clients: &mut [ControlClient], which: &M) -> Listed {
+    let mut listed = Listed { found: Vec::new(), is_whole: true };
     for client in clients {
         match client.call(which) {
-            Ok(theirs) => found.extend(theirs),
-            Err(error) => report::error(&anyhow::Error::new(error).context(harness_of(client))),
+            Ok(theirs) => listed.found.extend(theirs),
+            Err(error) => {
+                listed.is_whole = false;
+                report::error(&anyhow::Error::new(error).context(harness_of(client)));
+            }
         }
     }
-    found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
-    found
+    listed.found.sort_by(|a, b| (&a.asked, &a.id).cmp(&(&b.asked, &b.id)));
+    listed
 }
 
 /// Which harness it is, for people.

@@ -1,6 +1,8 @@
-//! Sessions over a store that fails.
+//! Sessions over a store that fails, and where ports are another's.
 
 use std::time::Duration;
+
+use nix::sys::resource::{UsageWho, getrusage};
 
 use super::*;
 use crate::{
@@ -84,5 +86,29 @@ async fn what_sessions_spend_is_kept_where_it_is_new_and_tried_again_where_it_ca
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(open);
+    sessions.stop().await;
+}
+
+#[tokio::test]
+async fn ports_that_another_has_are_not_waited_for_after_a_restart() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
+    let sessions = sessions(&store, folder.path());
+    let asked =
+        CreateSession { name: "one".to_owned(), policy: "open".into(), socket_mode: 0o600, ..Default::default() };
+    let mut stored = sessions.create(&asked).await.ok().unwrap().stored;
+    let operator = Operator::UnixPeer { uid: 7, pid: 9 };
+    sessions.revoke(&operator, &stored.name).await.unwrap();
+    let another = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint: Endpoint = format!("tcp:{}", another.local_addr().unwrap()).parse().unwrap();
+    stored.listens = vec![Listen::at(endpoint); 64];
+    store.add_session(&stored).await.unwrap();
+
+    // Whoever waits gives its thread back.
+    let pauses = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().voluntary_context_switches();
+    let before = pauses();
+    assert_eq!(sessions.restore().await.unwrap(), 1);
+    let paused = pauses() - before;
+    assert_eq!(sessions.0.kept.lock().await[&stored.name].broken.len(), 64);
+    assert!(paused < 64, "{paused}");
     sessions.stop().await;
 }

@@ -61,6 +61,8 @@ struct Front {
     approval: Asking,
     /// What starts the command that is asked.
     launcher: Launcher,
+    /// What takes secrets out of what that says, and out of all else that is no answer.
+    redactor: Redactor,
     pins: Option<Pins>,
     /// Those that are for sessions and connections.
     descriptors: usize,
@@ -161,6 +163,7 @@ impl Harness {
             budget,
             approval: config.approval,
             launcher: own_launcher,
+            redactor,
             pins,
         };
         // What servers say is redacted where it comes in, and not again.
@@ -169,7 +172,6 @@ impl Harness {
             harness.tasks.spawn(vetting::watch(pins.clone(), servers.clone(), harness.shutdown.clone()));
         }
         harness.servers = Some(servers);
-        harness.redactor = redactor;
         harness.record = config.audit;
         harness.policies = RwLock::new(config.policies);
         Ok(harness)
@@ -198,16 +200,20 @@ impl Harness {
         let launcher = Launcher::default();
         let descriptors = descriptors::for_sessions(footbridge_processes::descriptors::limit(), &[], &limits);
         let (allow_hosts, services) = (Vec::new(), Vec::new());
-        let front = Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors };
-        Ok(Self::behind(front, provider, redactor))
+        let guarding = redactor.clone();
+        let front =
+            Front { limits, allow_hosts, services, audit, budget, approval, launcher, redactor, pins, descriptors };
+        Ok(Self::behind(front, provider, guarding))
     }
 
-    fn behind(front: Front, provider: Arc<dyn ToolProvider>, redactor: Redactor) -> Self {
-        let Front { limits, allow_hosts, services, audit, budget, approval, launcher, pins, descriptors } = front;
+    /// The stages in front of a provider, whose answers this takes secrets out of.
+    fn behind(front: Front, provider: Arc<dyn ToolProvider>, guarding: Redactor) -> Self {
+        let Front { limits, allow_hosts, services, audit, budget, approval, launcher, redactor, pins, descriptors } =
+            front;
         let to_services = descriptors::for_services(descriptors);
         let descriptors = if services.is_empty() { descriptors } else { descriptors - to_services };
         let services = Services::new(services, &limits.services, to_services);
-        let guard = Guard { budget: budget.clone(), redactor: redactor.clone() };
+        let guard = Guard { budget: budget.clone(), redactor: guarding };
         let upstream = Upstream::new(provider, guard).pinned(pins.clone());
         let resolver = Resolver::new(upstream.catalogues().clone(), limits.calls.clone(), limits.edge.parsed_bytes);
         let approvers = approval.approvers(limits.approval.command_time, launcher, redactor.clone());

@@ -82,7 +82,7 @@ use obeyed::link_in_reach;
 use secrets::Reader;
 use services::WrittenServices;
 use settings::Settings;
-use sources::TrustedText;
+use sources::FoundFile;
 use written::{MergedServers, Replacement};
 
 /// All that the files say together.
@@ -253,9 +253,9 @@ pub(crate) fn look_over(given: &[PathBuf], folders: &Folders, variables: &Variab
         .into_iter()
         .collect();
     let mut parts = Parts::default();
-    for (path, text) in files {
+    for (path, found) in files {
         let before = parts.written_services.len();
-        if let Err(mut found) = add_file(&path, text, variables, &mut config, &mut parts) {
+        if let Err(mut found) = add_file(&path, found, variables, &mut config, &mut parts) {
             parts.lacks_settings |= !is_json(&path) && parts.written_services.len() == before;
             found.sort_by_key(|mistake| (mistake.line, mistake.column));
             mistakes.extend(found);
@@ -338,6 +338,8 @@ struct Parts {
     /// The files that policies are of.
     files: BTreeMap<String, PathBuf>,
     labels: Vec<PlacedLabel>,
+    /// The last file that says something of each of [`WHOLE`].
+    whole: BTreeMap<&'static str, PathBuf>,
     /// Whether a settings file could not be read as one, so that what it says is not known.
     lacks_settings: bool,
 }
@@ -372,10 +374,10 @@ impl Parts {
     }
 }
 
-/// Adds a file; one that had to be trusted with the text that is.
+/// Adds a file, as it was found.
 fn add_file(
     path: &Path,
-    trusted: Option<TrustedText>,
+    found: Option<FoundFile>,
     variables: &Variables,
     config: &mut Config,
     parts: &mut Parts,
@@ -384,7 +386,7 @@ fn add_file(
     if path.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Err(wrong("No such file: write it, or name another with --config".to_owned()));
     }
-    let (real, text) = sources::read(path, trusted, variables.commands.writable()).map_err(wrong)?;
+    let (real, text) = sources::read(path, found, variables.commands.writable()).map_err(wrong)?;
     config.files.push(real.clone());
     let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if real != named {
@@ -407,6 +409,9 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc")
 }
 
+/// Tables that are of one settings file alone: of several files the last one's count, and the defaults where it has none.
+const WHOLE: [&str; 5] = ["approval", "audit", "edge", "limits", "store"];
+
 /// Adds a settings file. Its services and policies are read by themselves, so that a mistake elsewhere leaves none of
 /// theirs unsaid, and the other way round.
 fn add_settings(
@@ -427,6 +432,18 @@ fn add_settings(
     let (settings, mut mistakes) = settings::read(file, table.clone());
     mistakes.extend(settings.into_iter().flat_map(|settings| take_settings(settings, &file, variables, config)));
     mistakes.extend(found.mistakes);
+    for name in WHOLE {
+        if let Some(earlier) = parts.whole.remove(name) {
+            let what = format!(
+                "[{name}] of {} does not hold any more: of several settings files the last one says it alone",
+                earlier.display()
+            );
+            config.notes.push(Mistake::of_file(path, what));
+        }
+        if table.contains_key(name) {
+            parts.whole.insert(name, path.to_owned());
+        }
+    }
     for policy in found.policies {
         let name = policy.name().to_owned();
         parts.files.insert(name.clone(), path.to_owned());

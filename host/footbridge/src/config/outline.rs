@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Looked, Writable, folders::Folders, sources, sources::TrustedText, written, written::MergedServers,
+    Looked, Writable, folders::Folders, sources, sources::FoundFile, written, written::MergedServers,
     written::WrittenServer,
 };
 
@@ -43,12 +43,12 @@ impl Outline {
             given.iter().map(|path| (path.clone(), None)).collect()
         };
         let mut merged = MergedServers::default();
-        for (path, trusted) in files {
+        for (path, found) in files {
             if path.extension().is_some_and(|extension| extension == "toml") {
                 outline.settings.push(path);
                 continue;
             }
-            match read(&path, trusted) {
+            match read(&path, found) {
                 Ok(servers) => servers.into_iter().for_each(|server| merged.add(server)),
                 Err(problems) => outline.problems.extend(problems),
             }
@@ -59,8 +59,8 @@ impl Outline {
     }
 }
 
-fn read(path: &Path, trusted: Option<TrustedText>) -> Result<Vec<WrittenServer>, Vec<String>> {
+fn read(path: &Path, found: Option<FoundFile>) -> Result<Vec<WrittenServer>, Vec<String>> {
     let wrong = |why: String| vec![format!("{}: {why}", path.display())];
-    let (real, text) = sources::read(path, trusted, &Writable::default()).map_err(wrong)?;
+    let (real, text) = sources::read(path, found, &Writable::default()).map_err(wrong)?;
     written::servers(&real, &text).map_err(|mistakes| mistakes.iter().map(ToString::to_string).collect())
 }

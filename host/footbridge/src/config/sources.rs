@@ -87,52 +87,58 @@ pub(crate) fn is_looked_for(path: &Path) -> bool {
 /// The places where servers and settings are looked for, whether or not anything is there; settings are the last.
 pub(super) fn candidates(folders: &Folders) -> Vec<PathBuf> {
     let home = folders.home.iter().map(|home| home.join(".mcp.json"));
-    let working = folders.working.iter().flat_map(|folder| OF_WORKING_FOLDER.map(|name| folder.join(name)));
     let own = ["servers.json", "footbridge.toml"].map(|name| folders.config.join(name));
-    home.chain(working).chain(own).collect()
+    home.chain(in_working_folder(folders)).chain(own).collect()
 }
 
 /// Files of the working folder that are there, which may have to be trusted.
 #[must_use]
 pub(crate) fn of_working_folder(folders: &Folders) -> Vec<PathBuf> {
-    let all = folders.working.iter().flat_map(|folder| OF_WORKING_FOLDER.map(|name| folder.join(name)));
-    all.filter(|path| path.exists() && !is_users(path, folders)).collect()
+    let own = of_user(folders);
+    let is_there = |path: &PathBuf| path.canonicalize().is_ok_and(|real| !own.contains(&real));
+    in_working_folder(folders).filter(is_there).collect()
 }
 
-/// Whether this is the file of the home or configuration folder, which the user alone writes to.
-fn is_users(path: &Path, folders: &Folders) -> bool {
-    let real = path.canonicalize().ok();
+/// Where files of the working folder are looked for.
+fn in_working_folder(folders: &Folders) -> impl Iterator<Item = PathBuf> {
+    folders.working.iter().flat_map(|folder| OF_WORKING_FOLDER.map(|name| folder.join(name)))
+}
+
+/// Where the files of the home and configuration folders are, which the user alone writes to.
+fn of_user(folders: &Folders) -> Vec<PathBuf> {
     let own = folders.home.iter().map(|home| home.join(".mcp.json")).chain([folders.config.join("servers.json")]);
-    real.is_some() && own.into_iter().any(|own| own.canonicalize().ok() == real)
+    own.filter_map(|own| own.canonicalize().ok()).collect()
 }
 
-/// A file that is taken: one that had to be trusted with what is trusted of it.
-pub(super) type Taken = (PathBuf, Option<TrustedText>);
+/// A file that is taken, and what was found of it; nothing of one that was named.
+pub(super) type Taken = (PathBuf, Option<FoundFile>);
 
-/// What is obeyed of a file that had to be trusted: it is read once, and what was compared is what counts.
-pub(super) struct TrustedText {
+/// What was found of a file when it was looked for. What leads to another one by the time that it is read is not obeyed: a
+/// guest may write to the working folder meanwhile.
+pub(super) struct FoundFile {
     real: PathBuf,
-    text: String,
+    /// Of one that had to be trusted: it is read once, and what was compared is what counts.
+    trusted: Option<String>,
 }
 
 /// Where a file is, whatever leads there, and what it says.
-pub(super) fn read(
-    path: &Path,
-    trusted: Option<TrustedText>,
-    writable: &Writable,
-) -> Result<(PathBuf, String), String> {
+pub(super) fn read(path: &Path, found: Option<FoundFile>, writable: &Writable) -> Result<(PathBuf, String), String> {
     let real = obeyed(path, writable)?;
-    let text = match trusted {
-        Some(trusted) if trusted.real == real => trusted.text,
-        Some(_) => return Err("it was replaced by another file while it was read: try again".to_owned()),
-        None => bounded(&real, MAX_FILE).map_err(|error| format!("it cannot be read: {error}"))?.0,
+    let text = match found {
+        Some(found) if found.real != real => {
+            return Err("it was replaced by another file while it was read: try again".to_owned());
+        }
+        Some(FoundFile { trusted: Some(text), .. }) => text,
+        Some(_) | None => bounded(&real, MAX_FILE).map_err(|error| format!("it cannot be read: {error}"))?.0,
     };
     Ok((real, text))
 }
 
 /// Looks at all places: what is there is taken, or left out.
 pub(super) fn look(folders: &Folders) -> Result<(Looked, Vec<Taken>), TrustError> {
-    let to_trust = of_working_folder(folders);
+    // Whether a file has to be trusted hangs on where it is, and on where it leads to when it is found here: it may come and
+    // go while this looks.
+    let (may_be_others, own): (Vec<_>, _) = (in_working_folder(folders).collect(), of_user(folders));
     let mut looked = Looked { tried: candidates(folders), ..Looked::default() };
     let (mut seen, mut taken) = (Vec::new(), Vec::new());
     for path in &looked.tried {
@@ -141,12 +147,12 @@ pub(super) fn look(folders: &Folders) -> Result<(Looked, Vec<Taken>), TrustError
         if seen.contains(&real) {
             continue;
         }
-        let text = if to_trust.contains(path) { Some(trusted_text(&real, folders)?) } else { None };
         seen.push(real.clone());
+        let is_to_be_trusted = may_be_others.contains(path) && !own.contains(&real);
+        let text = if is_to_be_trusted { trusted_text(&real, folders)?.map(Some) } else { Ok(None) };
         match text {
-            None => taken.push((path.clone(), None)),
-            Some(Ok(text)) => taken.push((path.clone(), Some(TrustedText { real, text }))),
-            Some(Err(changed)) => looked.left_out.push(LeftOut { path: path.clone(), changed }),
+            Ok(trusted) => taken.push((path.clone(), Some(FoundFile { real, trusted }))),
+            Err(changed) => looked.left_out.push(LeftOut { path: path.clone(), changed }),
         }
     }
     looked.taken = taken.iter().map(|(path, _)| path.clone()).collect();
@@ -159,4 +165,40 @@ fn trusted_text(real: &Path, folders: &Folders) -> Result<Result<String, bool>, 
     let Some(trusted) = TrustedFiles::of(&folders.state).text(real)? else { return Ok(Err(false)) };
     let says = bounded(real, MAX_FILE).map(|(text, _)| text);
     Ok(says.ok().filter(|text| *text == trusted).ok_or(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_working_folder_is_the_users_only_as_long_as_it_leads_to_theirs() {
+        let place = tempfile::tempdir().unwrap();
+        let [config, working] = ["config", "working"].map(|name| place.path().join(name));
+        [&config, &working].map(|folder| fs::create_dir(folder).unwrap());
+        let own = config.join("servers.json");
+        fs::write(&own, "own").unwrap();
+        let folders = Folders {
+            config,
+            state: place.path().join("state"),
+            home: None,
+            working: Some(working.clone()),
+            ..Folders::find(0, |_| None).unwrap()
+        };
+        let path = working.join("mcp.json");
+        symlink(&own, &path).unwrap();
+        let (looked, mut taken) = look(&folders).unwrap();
+        assert_eq!((&looked.taken, looked.left_out.len()), (&vec![path.clone()], 0));
+        // A guest puts a file of its own there before it is read.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "a guest's").unwrap();
+        let (_, found) = taken.remove(0);
+        let why = read(&path, found, &Writable::default()).unwrap_err();
+        assert!(why.contains("replaced by another file"), "{why}");
+        let (looked, taken) = look(&folders).unwrap();
+        assert_eq!(looked.left_out, [LeftOut { path, changed: false }]);
+        assert_eq!(taken.into_iter().map(|(path, _)| path).collect::<Vec<_>>(), [own]);
+    }
 }

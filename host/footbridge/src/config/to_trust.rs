@@ -80,9 +80,9 @@ impl FileToTrust {
             let servers = match other {
                 _ if is_this && is_added => continue,
                 _ if is_this => self.servers.clone(),
-                Some((path, text)) if path.extension().is_none_or(|extension| extension != "toml") => {
+                Some((path, found)) if path.extension().is_none_or(|extension| extension != "toml") => {
                     // What cannot be read is told when it is used.
-                    let read = sources::read(&path, text, &Writable::default()).ok();
+                    let read = sources::read(&path, found, &Writable::default()).ok();
                     read.and_then(|(real, text)| written::servers(&real, &text).ok()).unwrap_or_default()
                 }
                 _ => continue,

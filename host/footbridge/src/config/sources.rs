@@ -177,7 +177,9 @@ mod tests {
     fn a_file_of_the_working_folder_is_the_users_only_as_long_as_it_leads_to_theirs() {
         let place = tempfile::tempdir().unwrap();
         let [config, working] = ["config", "working"].map(|name| place.path().join(name));
-        [&config, &working].map(|folder| fs::create_dir(folder).unwrap());
+        for folder in [&config, &working] {
+            fs::create_dir(folder).unwrap();
+        }
         let own = config.join("servers.json");
         fs::write(&own, "own").unwrap();
         let folders = Folders {

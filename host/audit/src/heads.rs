@@ -105,9 +105,12 @@ impl Heads {
 
     /// Hands a head on, once what it says is durable. It says something of everything up to `covered`.
     pub(super) fn publish(&mut self, head: SignedHead, covered: u64, to_sync: io::Result<Option<File>>) {
-        self.covered = covered;
         match to_sync {
-            Ok(to_sync) => self.publisher.publish(Written { head, to_sync }),
+            Ok(to_sync) => {
+                self.covered = covered;
+                self.publisher.publish(Written { head, to_sync });
+            }
+            // The next one is tried again, whether or not anything is recorded meanwhile.
             Err(error) => self.publisher.not_synced(&error),
         }
     }

@@ -228,12 +228,14 @@ mod tests {
         let plain = r#"{"name":"a","inputSchema":{"type":"object"}}"#;
         let promoted =
             r#"{"name":"b","inputSchema":{"type":"object","properties":{"p":{"type":"string","x-mcp-header":"P"}}}}"#;
-        let ServerJsonRpcMessage::Response(answer) = stand_in(1, &raw(&format!(r#"{{"tools":[{plain},{promoted}]}}"#)))
-        else {
-            panic!("no response")
-        };
-        let ServerResult::ListToolsResult(list) = answer.result else { panic!("no list") };
-        assert_eq!(list.tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), ["b"]);
+        // However long their page is.
+        let long = vec![plain; MAX_TYPED / plain.len() + 1].join(",");
+        for page in [plain, &long] {
+            let page = raw(&format!(r#"{{"tools":[{page},{promoted}]}}"#));
+            let ServerJsonRpcMessage::Response(answer) = stand_in(1, &page) else { panic!("no response") };
+            let ServerResult::ListToolsResult(list) = answer.result else { panic!("no list") };
+            assert_eq!(list.tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), ["b"]);
+        }
         let nothing = serde_json::to_string(&stand_in(1, &raw(&format!(r#"{{"tools":[{plain}]}}"#)))).unwrap();
         assert_eq!(nothing, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     }

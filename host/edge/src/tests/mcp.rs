@@ -468,9 +468,18 @@ async fn a_task_is_its_client_s_alone_and_ends_when_that_says_so_or_leaves_or_it
     };
     timeout(LONG, forgotten).await.unwrap();
 
-    started(json!({})).await;
-    let told = world.answer("DELETE /mcp", &format!("{BOTH}{}", speaker.headers), "").await;
+    let id = started(json!({})).await;
+    let leaves = async {
+        // By then the other request waits.
+        for _ in 0..3 {
+            speaker.asks("tasks/get", json!({"taskId": id})).await;
+        }
+        world.answer("DELETE /mcp", &format!("{BOTH}{}", speaker.headers), "").await
+    };
+    let waits = speaker.asks("tasks/result", json!({"taskId": id}));
+    let (lost, told) = timeout(LONG, async { tokio::join!(waits, leaves) }).await.unwrap();
     assert!(told.starts_with("HTTP/1.1 204 "), "{told}");
+    assert!(lost["result"]["isError"] == true || lost["error"].is_object(), "{lost}");
     assert_eq!(timeout(LONG, cancelled.recv()).await.unwrap(), Some(()), "its client left");
     drop((speaker, other));
     world.end().await;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use footbridge_core::catalogue::ListKind;
 use serde_json::json;
 
 use super::*;
@@ -45,6 +46,9 @@ async fn a_page_of_a_million_entries_is_read_one_by_one() {
     let report = report(&servers);
     assert_eq!(report.left_out, 1_000_000);
     assert!(report.left_out_reasons.len() <= 20);
+    // Most of them are counted alone.
+    let gaps = catalogue(&servers).await.gaps().of(ListKind::Tools);
+    assert!(gaps[0].contains("the page has more entries than a server may have"), "{gaps:?}");
     servers.shutdown().await;
 }
 

@@ -156,7 +156,7 @@ impl Requests {
 
     /// Whether it is asked as of a proxy, by whom the tunnels of a session are for, or who shows what could be its token.
     fn is_of_proxy(&self, head: &Parts) -> bool {
-        let has_tunnels = || self.session.spec().services.iter().any(|name| name.as_str() == TUNNELS);
+        let has_tunnels = || self.session.service(TUNNELS).is_some();
         services::is_of_proxy(head) && (head.headers.contains_key(header::PROXY_AUTHORIZATION) || has_tunnels())
     }
 

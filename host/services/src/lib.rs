@@ -57,7 +57,7 @@ pub use no_connection::NoConnection;
 pub use preset::{PRESETS, Preset};
 pub use proxy::{BadProxy, ServiceProxy};
 pub use request::{Parcel, authorized_by, credentials, may_hold_key};
-pub use services::{HostCheck, Services};
+pub use services::{HostCheck, Services, ServicesChanged};
 pub use shape::{ErrorShape, Said};
 pub use spec::{Authority, BadService, GuestAddress, NoCredential, ServiceOrigin, ServiceSpec, authorities};
 pub use tunnel::{Tunnel, Tunnels};

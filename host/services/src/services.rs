@@ -21,6 +21,7 @@ use footbridge_calls::{
 use footbridge_core::{
     budget::Share,
     limits::{Limits, ServiceLimits},
+    names::ServerName,
     redact::Redactor,
     service::TUNNELS,
 };
@@ -78,6 +79,31 @@ struct Service {
     websockets: Option<Clients>,
 }
 
+/// What a new configuration changed, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServicesChanged {
+    /// Services that are new.
+    pub added: Vec<ServerName>,
+    /// Services that are gone.
+    pub removed: Vec<ServerName>,
+    /// Services that are something else than before.
+    pub changed: Vec<ServerName>,
+}
+
+impl ServicesChanged {
+    fn between(before: &BTreeMap<String, Arc<Service>>, now: &BTreeMap<String, Arc<Service>>) -> Self {
+        let names = |all: &BTreeMap<String, Arc<Service>>, is_it: &dyn Fn(&str, &Arc<Service>) -> bool| {
+            let those = all.iter().filter(|(name, service)| is_it(name, service));
+            those.map(|(_, service)| service.spec.name.clone()).collect()
+        };
+        Self {
+            added: names(now, &|name, _| !before.contains_key(name)),
+            removed: names(before, &|name, _| !now.contains_key(name)),
+            changed: names(now, &|name, service| before.get(name).is_some_and(|old| !Arc::ptr_eq(old, service))),
+        }
+    }
+}
+
 /// How many services were made.
 static REVISIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -126,10 +152,11 @@ impl Services {
 
     /// Takes these instead. Those that are as they were keep their connections; requests that run go on. One whose
     /// credential cannot be read any more keeps the one that it had.
-    pub fn replace(&self, specs: Vec<ServiceSpec>) {
-        let mut all = self.0.all.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn replace(&self, specs: Vec<ServiceSpec>) -> ServicesChanged {
+        // Certificates are read for those that are new: requests do not wait for that.
+        let before = self.0.all.read().unwrap_or_else(PoisonError::into_inner).clone();
         let kept = |spec: ServiceSpec| {
-            let before = all.get(spec.name.as_str());
+            let before = before.get(spec.name.as_str());
             let spec = match before {
                 Some(before) => spec.with_credential_of(&before.spec),
                 None => spec,
@@ -146,7 +173,10 @@ impl Services {
                 },
             }
         };
-        *all = specs.into_iter().filter_map(kept).collect();
+        let now: BTreeMap<String, Arc<Service>> = specs.into_iter().filter_map(kept).collect();
+        let changed = ServicesChanged::between(&before, &now);
+        *self.0.all.write().unwrap_or_else(PoisonError::into_inner) = now;
+        changed
     }
 
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {

@@ -1,5 +1,7 @@
 //! What is recorded besides calls: sessions, approvals, pins, and refusals by the dozen.
 
+use std::collections::BTreeSet;
+
 use footbridge_proto::endpoint::Endpoint;
 
 use super::{
@@ -14,7 +16,7 @@ use crate::{
 };
 use footbridge_core::{
     digest::{Digest, digest_text},
-    names::SessionName,
+    names::{ServerName, SessionName},
 };
 
 /// The reason of questions beyond those that one call may lead to.
@@ -23,13 +25,14 @@ const TOO_MANY_QUESTIONS: &str = "too_many_questions";
 impl Audit {
     /// Records that a session begins. Not waited for: nothing is admitted before it is written.
     pub(crate) fn session_opened(&self, session: &SessionSpec, listeners: &[Endpoint]) {
+        let services: BTreeSet<&ServerName> = session.services.iter().chain(session.policy.services()).collect();
         let line = SessionBegins {
             session: session.name.to_string(),
             policy: session.policy.name().to_owned(),
             listeners: listeners.iter().map(ToString::to_string).collect(),
             labels: session.labels.iter().map(|(key, value)| (key.clone(), self.redaction.text(value))).collect(),
             limits: session.limits.written(),
-            services: session.services.iter().map(ToString::to_string).collect(),
+            services: services.into_iter().map(ToString::to_string).collect(),
         };
         self.trail.keep(Line::Session(line).record());
     }

@@ -183,9 +183,10 @@ impl Stages {
     }
 }
 
-/// Whether the service of a request is still the one that was asked about.
+/// Whether the service of a request is still the one that was asked about, and its session has it.
 fn is_current<F: Forward>(carrier: &F, call: &ResolvedCall) -> bool {
-    let now = carrier.known(call.server().as_str()).map(|known| known.revision);
+    let service = call.principal().session().service(call.server().as_str());
+    let now = service.and_then(|name| carrier.known(name.as_str())).map(|known| known.revision);
     matches!(call.request(), OutgoingRequest::Service(asked) if now == Some(asked.revision()))
 }
 
@@ -195,7 +196,7 @@ fn resolve<F: Forward>(
     principal: Principal,
     request: ServiceRequest,
 ) -> Result<ResolvedCall, Box<Unresolved>> {
-    let name = principal.session().spec().services.iter().find(|name| name.as_str() == request.service).cloned();
+    let name = principal.session().service(&request.service);
     let found = name.and_then(|name| Some((carrier.known(name.as_str())?, name)));
     let Some((KnownService { rules, revision }, name)) = found else {
         return Err(unknown(carrier, principal, &request));

@@ -45,15 +45,16 @@ impl SessionControl {
         *key = Key { digest: token, turn: key.turn + 1 };
     }
 
-    /// Gives it another policy, for whatever is looked up from now on. One that says the same changes nothing: what was
-    /// looked up and what was allowed stay so. Whether it changed anything.
+    /// Gives it another policy, for whatever is looked up from now on. Where its rules say the same, what was looked up and
+    /// what was allowed stay so. Whether they say something else.
     pub(crate) fn set_policy(&self, policy: Arc<Policy>) -> bool {
         let session = &self.session;
-        if session.rules().policy().revision() == policy.revision() {
-            return false;
+        let before = session.rules();
+        let says_the_same = before.policy().revision() == policy.revision();
+        if !says_the_same || before.services() != policy.services() {
+            let rules = Arc::new(SessionRules::new(policy, &session.spec.labels));
+            *session.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
         }
-        let rules = Arc::new(SessionRules::new(policy, &session.spec.labels));
-        *session.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
-        true
+        !says_the_same
     }
 }

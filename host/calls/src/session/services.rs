@@ -1,6 +1,6 @@
 //! What a session uses of services: how fast, how much at once, and how much in all.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use footbridge_core::{
     gate::{Effects, SessionRules, Subject},
@@ -200,18 +200,30 @@ impl Session {
         Spending { budget: Arc::clone(&self.services.budget), is_tunnel: service.as_str() == TUNNELS }
     }
 
+    /// The services that it may use: its own, and those that its policy has by now.
+    #[must_use]
+    pub fn services(&self) -> BTreeSet<ServerName> {
+        self.spec.services.iter().chain(self.rules().services()).cloned().collect()
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn service(&self, name: &str) -> Option<ServerName> {
+        let rules = self.rules();
+        self.spec.services.iter().chain(rules.services()).find(|known| known.as_str() == name).cloned()
+    }
+
     /// The services that it may know of: none of which all is hidden.
     #[must_use]
     pub(crate) fn visible_services(&self) -> Vec<ServerName> {
         let rules = self.rules();
-        self.spec.services.iter().filter(|name| shows(&rules, name)).cloned().collect()
+        self.services().into_iter().filter(|name| shows(&rules, name)).collect()
     }
 
     /// Whether it may know of a service.
     #[must_use]
     pub fn sees_service(&self, service: &str) -> bool {
-        let found = self.spec.services.iter().find(|name| name.as_str() == service);
-        found.is_some_and(|name| shows(&self.rules(), name))
+        self.service(service).is_some_and(|name| shows(&self.rules(), &name))
     }
 }
 

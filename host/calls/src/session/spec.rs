@@ -21,7 +21,7 @@ pub struct SessionSpec {
     pub labels: Labels,
     /// When it ends by itself, if it does.
     pub expires: Option<SystemTime>,
-    /// The services that it may use.
+    /// The services that it may use, besides those of its policy.
     pub services: BTreeSet<ServerName>,
     /// Its own limits, where they are not those of the harness.
     pub limits: Overrides,

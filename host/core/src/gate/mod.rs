@@ -16,7 +16,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::{digest::Digest, names::Labels};
+use crate::{
+    digest::Digest,
+    names::{Labels, ServerName},
+};
 pub use effects::{Effect, Effects};
 pub use policy::{Policies, Policy, UnknownPolicy};
 pub use rules::{CallKind, Rule, Says, Subject};
@@ -114,6 +117,12 @@ impl SessionRules {
     pub fn hides_resources_of(&self, server: &str) -> bool {
         let about = |rule: &Rule| rule.says == Says::Hide && rule.is_about_server(server) && rule.is_about_resources();
         self.hides && self.rules().any(|(_, rule)| about(rule))
+    }
+
+    /// The services that the policy gives its sessions.
+    #[must_use]
+    pub fn services(&self) -> &[ServerName] {
+        self.policy.services()
     }
 
     /// Whether the session may know that there is this server. Asked of the name alone, so that a hidden server is

@@ -112,7 +112,7 @@ impl Policy {
         &self.name
     }
 
-    /// What is another one as soon as it says anything else: the digest of all that it says.
+    /// What is another one as soon as its rules or settings say anything else: their digest.
     #[must_use]
     pub fn revision(&self) -> Digest {
         self.revision
@@ -170,7 +170,7 @@ impl Policy {
 /// Says in which form a policy is written for its digest.
 const WRITTEN_FORM: &str = "footbridge policy 1";
 
-/// The digest of all that a policy says, in a text of which every part has its place.
+/// The digest of the rules and settings of a policy, in a text of which every part has its place.
 fn revision_of(name: &str, rules: &[Rule], settings: PolicySettings, labelled: &[Labelled]) -> Digest {
     let PolicySettings { reveal_rules, argument_bytes, result_bytes } = settings;
     let rules: Value = rules.iter().map(Rule::written).collect();

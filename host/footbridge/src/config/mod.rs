@@ -409,7 +409,7 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc")
 }
 
-/// Tables that are of one settings file alone: of several files the last one's count, and the defaults where it has none.
+/// What is of one settings file, whole: of several the last that says it.
 const WHOLE: [&str; 5] = ["approval", "audit", "edge", "limits", "store"];
 
 /// Adds a settings file. Its services and policies are read by themselves, so that a mistake elsewhere leaves none of
@@ -430,18 +430,13 @@ fn add_settings(
     }
     let found = policy_file::read(file, &table);
     let (settings, mut mistakes) = settings::read(file, table.clone());
-    mistakes.extend(settings.into_iter().flat_map(|settings| take_settings(settings, &file, variables, config)));
+    let says = |name: &str| table.contains_key(name);
+    mistakes.extend(settings.into_iter().flat_map(|settings| take_settings(settings, &file, says, variables, config)));
     mistakes.extend(found.mistakes);
-    for name in WHOLE {
-        if let Some(earlier) = parts.whole.remove(name) {
-            let what = format!(
-                "[{name}] of {} does not hold any more: of several settings files the last one says it alone",
-                earlier.display()
-            );
+    for name in WHOLE.into_iter().filter(|name| says(name)) {
+        if let Some(earlier) = parts.whole.insert(name, path.to_owned()) {
+            let what = format!("{name:?} replaces that of {}, whole", earlier.display());
             config.notes.push(Mistake::of_file(path, what));
-        }
-        if table.contains_key(name) {
-            parts.whole.insert(name, path.to_owned());
         }
     }
     for policy in found.policies {
@@ -462,42 +457,52 @@ fn add_settings(
 }
 
 /// Takes what a settings file says over what earlier ones said; gives what is wrong in it.
-fn take_settings(settings: Settings, file: &File<'_>, variables: &Variables, config: &mut Config) -> Vec<Mistake> {
-    config.limits = settings.limits;
-    config.named_limits = settings.named_limits;
-    config.allow_hosts = settings.edge.allow_hosts;
-    config.store = settings.store;
-    config.audit = settings.audit;
-    if let Some(program) = config.audit.head_command.first_mut() {
-        *program = programs::in_full(file.path().parent().unwrap_or(Path::new("/")), program);
-    }
+fn take_settings(
+    settings: Settings,
+    file: &File<'_>,
+    says: impl Fn(&str) -> bool,
+    variables: &Variables,
+    config: &mut Config,
+) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
-    match settings.approval.meant(file, &variables.all, &variables.commands) {
-        Ok((approval, gathered)) => {
-            let command = approval.command.as_ref();
-            let missing = command.and_then(|spec| programs::not_found(&spec.program, None, path_in(&spec.env)));
-            let at = ["approval", "command"].map(str::to_owned);
-            config.notes.extend(missing.map(|what| file.mistake(&at, what)));
-            config.approval = approval;
-            config.gathered.add(gathered);
-        }
-        Err(mistake) => mistakes.push(mistake),
+    if says("limits") {
+        (config.limits, config.named_limits) = (settings.limits, settings.named_limits);
     }
-    mistakes.extend(own_programs_in_reach(config, file, &variables.commands));
+    if says("edge") {
+        config.allow_hosts = settings.edge.allow_hosts;
+    }
+    if says("store") {
+        config.store = settings.store;
+    }
+    if says("audit") {
+        config.audit = settings.audit;
+        if let Some((program, args)) = config.audit.head_command.split_first_mut() {
+            *program = programs::in_full(file.path().parent().unwrap_or(Path::new("/")), program);
+            mistakes.extend(in_reach(file, ["audit", "head_command"], &variables.commands.check(program, args)));
+        }
+    }
+    if says("approval") {
+        match settings.approval.meant(file, &variables.all, &variables.commands) {
+            Ok((approval, gathered)) => {
+                if let Some(spec) = &approval.command {
+                    let at = ["approval", "command"];
+                    let missing = programs::not_found(&spec.program, None, path_in(&spec.env));
+                    config.notes.extend(missing.map(|what| file.mistake(&at.map(str::to_owned), what)));
+                    mistakes.extend(in_reach(file, at, &variables.commands.check(&spec.program, &spec.args)));
+                }
+                config.approval = approval;
+                config.gathered.add(gathered);
+            }
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
     mistakes
 }
 
-/// Refuses commands of the settings that a guest could have run something.
-fn own_programs_in_reach(config: &Config, file: &File<'_>, commands: &Commands) -> Vec<Mistake> {
-    let approval =
-        config.approval.command.as_ref().map(|spec| (["approval", "command"], &spec.program, &spec.args[..]));
-    let head =
-        config.audit.head_command.split_first().map(|(program, args)| (["audit", "head_command"], program, args));
-    let exposed = approval.into_iter().chain(head).filter_map(|(at, program, args)| {
-        let exposed = commands.check(program, args).err()?;
-        Some(file.mistake(&at.map(str::to_owned), format!("{exposed}Move it out of there")))
-    });
-    exposed.collect()
+/// Refuses a command of the settings that a guest could have run something.
+fn in_reach(file: &File<'_>, at: [&str; 2], checked: &Result<(), exposed::Exposed>) -> Option<Mistake> {
+    let exposed = checked.as_ref().err()?;
+    Some(file.mistake(&at.map(str::to_owned), format!("{exposed}Move it out of there")))
 }
 
 /// PATH among variables.

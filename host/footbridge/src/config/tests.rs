@@ -6,6 +6,12 @@ use super::*;
 
 /// All that is said of files with these texts: mistakes, and notes.
 fn said(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
+    let (config, mistakes) = looked_over(files);
+    let plain = |all: &[Mistake]| all.iter().map(ToString::to_string).collect();
+    (plain(&mistakes), plain(&config.notes))
+}
+
+fn looked_over(files: &[(&str, &str)]) -> (Config, Vec<Mistake>) {
     let place = tempfile::tempdir().unwrap();
     let home = |name: &str| (name == "HOME").then(|| place.path().as_os_str().to_owned());
     let folders = Folders::find(7, home).unwrap();
@@ -16,9 +22,7 @@ fn said(files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         path
     };
     let files: Vec<PathBuf> = files.iter().map(write).collect();
-    let (config, mistakes) = look_over(&files, &folders, &Variables::of_this_process());
-    let plain = |all: &[Mistake]| all.iter().map(ToString::to_string).collect();
-    (plain(&mistakes), plain(&config.notes))
+    look_over(&files, &folders, &Variables::of_this_process())
 }
 
 #[track_caller]
@@ -150,4 +154,23 @@ fn a_webhook_that_is_refused_is_said_beside_a_key_that_is_not_known() {
         &said(&[("f.toml", text)]).0,
         &["f.toml:2: approval.wach", "f.toml:3: approval.webhook.url: http without TLS"],
     );
+}
+
+#[test]
+fn what_a_later_settings_file_does_not_say_stays_as_an_earlier_one_has_it() {
+    let first = "[limits.calls]\nburst = 7\n[edge]\nallow_hosts = [\"a.test\"]\n[audit]\nsync = false\n\
+                 [approval]\nwatch = false\n";
+    let (config, mistakes) = looked_over(&[("f.toml", first), ("g.toml", SERVICES)]);
+    assert!(mistakes.is_empty() && config.notes.is_empty(), "{mistakes:#?} {:#?}", config.notes);
+    assert_eq!((config.limits.calls.burst, config.audit.sync), (7, false));
+    assert_eq!(config.allow_hosts, ["a.test"]);
+    assert_eq!(config.named_limits.into_iter().collect::<Vec<_>>(), ["calls.burst"]);
+    let later = "[limits.calls]\nper_second = 5\n";
+    let (config, _) = looked_over(&[("f.toml", first), ("g.toml", later)]);
+    assert_eq!((config.limits.calls.burst, config.limits.calls.per_second), (100, 5), "it is one table");
+    assert_eq!(
+        (config.audit.sync, config.named_limits.into_iter().collect::<Vec<_>>()),
+        (false, vec!["calls.per_second"])
+    );
+    holds(&said(&[("f.toml", first), ("g.toml", later)]).1, &["\"limits\" replaces that of "]);
 }

@@ -16,7 +16,7 @@ use super::{
     sources,
 };
 
-/// Settings that are merged name by name; of all others the last file counts.
+/// Settings that are merged name by name; each other one is of the last file that says it, whole.
 const BY_NAME: [&str; 2] = ["policies", "services"];
 /// A list that grows: of a later file first.
 const LIST: &str = "effects";
@@ -73,16 +73,18 @@ pub(crate) fn settings(files: &[PathBuf]) -> (Vec<Member>, Vec<String>) {
 
 /// What a later file says over an earlier one.
 fn over(earlier: Vec<Member>, mut later: Vec<Member>) -> Vec<Member> {
-    for old in earlier.into_iter().filter(|old| BY_NAME.contains(&old.name.as_str()) || old.name == LIST) {
+    for old in earlier {
         match later.iter_mut().find(|member| member.name == old.name).map(|member| &mut member.node.value) {
             None => later.push(old),
-            Some(NodeValue::Object(members)) => {
+            Some(NodeValue::Object(members)) if BY_NAME.contains(&old.name.as_str()) => {
                 let old = old.node.members().unwrap_or_default().iter();
                 let kept: Vec<Member> =
                     old.filter(|old| !members.iter().any(|new| new.name == old.name)).cloned().collect();
                 members.extend(kept);
             }
-            Some(NodeValue::List(items)) => items.extend(old.node.elements().unwrap_or_default().iter().cloned()),
+            Some(NodeValue::List(items)) if old.name == LIST => {
+                items.extend(old.node.elements().unwrap_or_default().iter().cloned())
+            }
             Some(_) => {}
         }
     }
@@ -129,7 +131,7 @@ mod tests {
             members.iter().map(|member| (member.name.clone(), member.node.to_json())).collect();
         assert_eq!(
             Value::Object(all),
-            json!({"effects": [2, 1], "limits": {"calls": {"burst": 6}}, "policies": {"b": {"x": 2}, "a": {"x": 1}}})
+            json!({"edge": {"allow_hosts": ["a"]}, "effects": [2, 1], "limits": {"calls": {"burst": 6}}, "policies": {"b": {"x": 2}, "a": {"x": 1}}})
         );
         assert!(matches!(problems.as_slice(), [one] if one.contains("3.toml:1:1: it does not parse")), "{problems:?}");
     }

@@ -10,12 +10,15 @@ use footbridge_core::{
     names::{ServerName, SessionName},
 };
 use footbridge_mcp::ServersChanged;
+use footbridge_services::ServicesChanged;
 
 /// What became of a new configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reloaded {
     /// The servers that it changed.
     pub servers: ServersChanged,
+    /// The services that it changed.
+    pub services: ServicesChanged,
     /// Sessions whose policy it does not have any more: they keep what they had.
     pub policy_gone: Vec<SessionName>,
     /// Sessions that have services which it does not have any more, each with those: what they ask of them is refused.
@@ -33,20 +36,20 @@ impl Harness {
         // Before the servers: a new one must not be reached by old rules.
         let policy_gone = self.replace_policies(config.policies);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
-        self.services.replace(config.services);
+        let services = self.services.replace(config.services);
         let services_gone = self.services_gone();
         let same = config.limits == self.limits
             && config.allow_hosts == self.allow_hosts
             && config.audit == self.record
             && config.approval == self.approval;
-        Reloaded { servers, policy_gone, services_gone, needs_restart: !same }
+        Reloaded { servers, services, policy_gone, services_gone, needs_restart: !same }
     }
 
     /// Which sessions have services that are not configured.
     fn services_gone(&self) -> BTreeMap<SessionName, Vec<ServerName>> {
         let gone = |session: &Session| {
-            let all = session.spec().services.iter();
-            all.filter(|name| self.services.spec(name.as_str()).is_none()).cloned().collect::<Vec<_>>()
+            let all = session.services().into_iter();
+            all.filter(|name| self.services.spec(name.as_str()).is_none()).collect::<Vec<_>>()
         };
         let all = self.sessions.all().into_iter();
         all.map(|open| (open.session().name().clone(), gone(open.session())))

@@ -3,7 +3,7 @@
 //!
 //! [`Sessions`]: footbridge_calls::sessions::Sessions
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use footbridge_proto::endpoint::Endpoint;
 
@@ -13,7 +13,10 @@ use footbridge_calls::{
     session::{BudgetOf, BudgetUse, Ended, Life, Session, SessionSpec},
     sessions::{NameTaken, Open},
 };
-use footbridge_core::{digest::Digest, names::SessionName};
+use footbridge_core::{
+    digest::Digest,
+    names::{ServerName, SessionName},
+};
 use footbridge_edge::{ConnectionShare, NoDescriptors, ServedSession, listener::Listener};
 
 /// What a harness keeps of an open session: the places that its connections have.
@@ -24,6 +27,8 @@ pub(super) type Places = Arc<ConnectionShare>;
 pub struct SessionView {
     /// What it was opened with. The token's digest may be another one by now.
     pub spec: SessionSpec,
+    /// The services that it may use by now.
+    pub services: BTreeSet<ServerName>,
     /// Where it listens.
     pub endpoints: Vec<Endpoint>,
     /// Its open connections.
@@ -60,6 +65,7 @@ impl Harness {
     pub fn sessions(&self) -> Vec<SessionView> {
         let view = |open: Arc<Open<Places>>| SessionView {
             spec: open.session().spec().clone(),
+            services: open.session().services(),
             endpoints: open.endpoints().to_vec(),
             connections: open.front().used(),
             calls: open.session().calls_in_flight(),

@@ -20,19 +20,21 @@ struct Said<'a> {
     pid: Option<i32>,
     labels: &'a Labels,
     limits: &'a Overrides,
-    services: &'a BTreeSet<ServerName>,
+    services: BTreeSet<&'a ServerName>,
     listens: &'a [Listen],
 }
 
 /// What differs, flag by flag, with both values.
 pub(super) fn differences(stored: &StoredSession, wanted: &AskedSession) -> Vec<String> {
+    // Those of the policy are there whether they are named or not.
+    let with_policy = |own| BTreeSet::iter(own).chain(wanted.policy.services()).collect();
     let there = Said {
         policy: &stored.policy,
         ttl: stored.expires.map(|at| at.duration_since(stored.created).unwrap_or_default()),
         pid: stored.process.as_ref().map(|process| process.pid),
         labels: &stored.labels,
         limits: &stored.limits,
-        services: &stored.services,
+        services: with_policy(&stored.services),
         listens: &stored.listens,
     };
     let asked = Said {
@@ -41,7 +43,7 @@ pub(super) fn differences(stored: &StoredSession, wanted: &AskedSession) -> Vec<
         pid: wanted.process.as_ref().map(|(process, _)| process.pid),
         labels: &wanted.labels,
         limits: &wanted.limits,
-        services: &wanted.services,
+        services: with_policy(&wanted.services),
         listens: &wanted.listens,
     };
     // A port that the system chose is as good as any other.

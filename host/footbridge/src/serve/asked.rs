@@ -30,6 +30,7 @@ pub(super) struct AskedSession {
     pub(super) policy: Arc<Policy>,
     pub(super) labels: Labels,
     pub(super) limits: Overrides,
+    /// Besides those of the policy.
     pub(super) services: BTreeSet<ServerName>,
     pub(super) ttl: Option<Duration>,
     pub(super) process: Option<(ProcessIdentity, ProcessWatch)>,
@@ -55,9 +56,8 @@ impl AskedSession {
                 "at most {MAX_NAMED} of --listen, --allow-uid, --peer-cid and --service each"
             )));
         }
-        let given: Vec<ServerName> = asked.services.iter().map(|name| service(name)).collect::<Result<_, _>>()?;
         Ok(Self {
-            services: given.into_iter().chain(policy.services().iter().cloned()).collect(),
+            services: asked.services.iter().map(|name| service(name)).collect::<Result<_, _>>()?,
             policy,
             labels: asked.labels.clone(),
             limits: Overrides::read(&asked.limits).map_err(|error| invalid(format!("--limit: {error}")))?,

@@ -147,7 +147,7 @@ fn info(kept: &Kept, views: &[SessionView], folder: Option<PathBuf>) -> SessionI
         pid: stored.process.as_ref().map(|process| process.pid),
         labels: stored.labels.clone(),
         limits: stored.limits.written(),
-        services: stored.services.iter().map(ToString::to_string).collect(),
+        services: view.map_or(&stored.services, |view| &view.services).iter().map(ToString::to_string).collect(),
         folder: folder.map(|folder| folder.display().to_string()),
         listeners: stored.listens.iter().enumerate().map(listener).collect(),
         closed: kept.closed.clone(),

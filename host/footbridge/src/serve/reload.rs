@@ -117,9 +117,11 @@ impl Reloader {
 
 /// Says in the log what a configuration changed. What did not take effect comes back.
 fn tell(reloaded: Reloaded) -> Vec<String> {
-    let Reloaded { servers, policy_gone, services_gone, needs_restart } = reloaded;
+    let Reloaded { servers, services, policy_gone, services_gone, needs_restart } = reloaded;
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
-    tracing::info!(added, removed, restarted, "the configuration was read again");
+    tracing::info!(added, removed, restarted, "the configuration was read again: servers");
+    let (added, removed, changed) = (names(&services.added), names(&services.removed), names(&services.changed));
+    tracing::info!(added, removed, changed, "the configuration was read again: services");
     let mut left = Vec::new();
     for session in policy_gone {
         tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");

@@ -47,7 +47,12 @@ use footbridge_calls::{
     operator::Operator,
     session::{BudgetsSpent, Ended, SessionSpec},
 };
-use footbridge_core::{digest::Digest, limits::overrides::Overrides, names::SessionName, random::new_token};
+use footbridge_core::{
+    digest::Digest,
+    limits::overrides::Overrides,
+    names::{ServerName, SessionName},
+    random::new_token,
+};
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use footbridge_processes::process::ProcessWatch;
 use footbridge_services::{GuestAddress, ServiceSpec, environment, set_twice};
@@ -274,15 +279,20 @@ impl Sessions {
     /// Refuses services that there are none of.
     fn check_services(&self, wanted: &AskedSession) -> Result<(), Refusal> {
         let services = self.0.harness.services();
-        match wanted.services.iter().find(|name| services.spec(name.as_str()).is_none()) {
+        let mut all = wanted.services.iter().chain(wanted.policy.services());
+        match all.find(|name| services.spec(name.as_str()).is_none()) {
             Some(name) => Err(Refusal::new(RefusalKind::Invalid, self.0.reloader.no_service(name.as_str()))),
             None => Ok(()),
         }
     }
 
+    /// The services that a session has: its own, and those that its policy has by now.
     fn services(&self, stored: &StoredSession) -> Vec<ServiceSpec> {
         let services = self.0.harness.services();
-        stored.services.iter().filter_map(|name| services.spec(name.as_str())).collect()
+        let policy = self.0.harness.policies().get(&stored.policy).ok();
+        let of_policy = policy.iter().flat_map(|policy| policy.services());
+        let names: BTreeSet<&ServerName> = stored.services.iter().chain(of_policy).collect();
+        names.into_iter().filter_map(|name| services.spec(name.as_str())).collect()
     }
 
     /// What whoever made a session should know of it: which variables two of its services set.

@@ -31,7 +31,7 @@ pub struct StoredSession {
     pub labels: Labels,
     /// Its own limits.
     pub limits: Overrides,
-    /// The services that it may use.
+    /// The services that it may use, besides those of its policy.
     pub services: BTreeSet<ServerName>,
     /// Where it listens.
     pub listens: Vec<Listen>,

@@ -164,18 +164,26 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
 struct NoHarness;
 
 fn list(runtime: &Path, json: bool) -> anyhow::Result<()> {
-    let mut found = Vec::new();
+    let (mut found, mut failed) = (Vec::new(), None);
     for client in &mut connect_or(runtime, NoHarness)? {
         let harness = harness_of(client);
         match client.call(&ListServers {}) {
             Ok(servers) => {
                 found.extend(servers.into_iter().map(|info| show::Server { info, harness: harness.clone() }));
             }
-            Err(error) => report::error(&anyhow::Error::new(error).context(harness)),
+            Err(error) => keep_last(&mut failed, anyhow::Error::new(error).context(harness)),
         }
     }
     found.sort_by(|a, b| (&a.info.name, &a.harness).cmp(&(&b.info.name, &b.harness)));
-    Ok(report::out(&if json { json_lines(&found)? } else { show::servers(&found) })?)
+    report::out(&if json { json_lines(&found)? } else { show::servers(&found) })?;
+    failed.map_or(Ok(()), Err)
+}
+
+/// Says all errors but the last one, which is for the caller to give.
+fn keep_last(last: &mut Option<anyhow::Error>, error: anyhow::Error) {
+    if let Some(before) = last.replace(error) {
+        report::error(&before);
+    }
 }
 
 /// Has each harness that has it start a server afresh. One that does not keeps none of the others from being asked.
@@ -191,10 +199,7 @@ fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
                 unknown = Some(refusal);
             }
             Err(error) => {
-                let error = anyhow::Error::new(error).context(harness_of(client));
-                if let Some(before) = failed.replace(error) {
-                    report::error(&before);
-                }
+                keep_last(&mut failed, anyhow::Error::new(error).context(harness_of(client)));
             }
         }
     }

@@ -2,7 +2,10 @@
 
 use std::{fs, sync::Arc};
 
-use footbridge::config::{Variables, folders::Folders, load};
+use footbridge::{
+    config::{Variables, folders::Folders, load},
+    harness::Reloaded,
+};
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::{names::ServerName, random::new_token};
 use footbridge_edge::listener::{Listen, Listeners};
@@ -89,15 +92,45 @@ fn why_a_service_does_not_take_a_request_is_in_the_record() {
     assert_eq!(refused(&services, &answer)["detail"], "hidden by the policy");
 }
 
+/// Has the harness read another configuration.
+fn reload(services: &Services, text: &str) -> Reloaded {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("footbridge.toml");
+    fs::write(&file, text).unwrap();
+    let folders = Folders { config: place.path().to_owned(), ..Folders::find(0, |_| None).unwrap() };
+    let config = load(&[file], &folders, &Variables::of_this_process()).unwrap();
+    services.harness.as_ref().unwrap().reload(config)
+}
+
+#[test]
+fn the_services_of_a_policy_are_those_that_it_has_by_now() {
+    let policy = |services: &str| {
+        format!("[policies.giving]\nservices = [{services}]\n[[policies.giving.rules]]\ndecision = \"allow\"\n")
+    };
+    let services = Services::start("giving", &policy("\"hidden\""));
+    let is_there = |name: &str| {
+        let answer = services.ask(&format!("GET /s/{name}/x"), &[], "");
+        assert!((answer.status == 404) == answer.body.contains("has no service"), "{answer:?}");
+        answer.status != 404
+    };
+    assert!(is_there("hidden") && is_there("narrow"));
+    let all = "[services.hidden]\nurl = \"https://localhost:1\"\n[services.narrow]\nurl = \"https://localhost:1\"\n\
+               [services.new]\nurl = \"https://localhost:1\"\n";
+    let reloaded = reload(&services, &(policy("\"new\"") + all));
+    assert!(is_there("new") && is_there("narrow") && !is_there("hidden"));
+    let names = |all: &[ServerName]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let changed = &reloaded.services;
+    assert_eq!(
+        (names(&changed.added), names(&changed.changed)),
+        (vec!["new".into()], vec!["hidden".into(), "narrow".into()])
+    );
+    assert!(names(&changed.removed).contains(&"tracker".to_owned()), "{changed:?}");
+}
+
 #[test]
 fn a_service_that_is_not_configured_any_more_is_said_to_be_gone() {
     let services = Services::open();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("footbridge.toml");
-    fs::write(&file, "[services.narrow]\nurl = \"https://localhost:1\"\n").unwrap();
-    let folders = Folders { config: place.path().to_owned(), ..Folders::find(0, |_| None).unwrap() };
-    let config = load(&[file], &folders, &Variables::of_this_process()).unwrap();
-    let reloaded = services.harness.as_ref().unwrap().reload(config);
+    let reloaded = reload(&services, "[services.narrow]\nurl = \"https://localhost:1\"\n");
     let gone: Vec<&str> = reloaded.services_gone.values().flatten().map(ServerName::as_str).collect();
     assert!(gone.contains(&"tracker") && !gone.contains(&"narrow"), "{gone:?}");
     let answer = services.get("/x");

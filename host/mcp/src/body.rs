@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use footbridge_core::budget::Held;
 use footbridge_outbound::web::piece;
 use footbridge_proto::text::needs_escape;
 use futures::{
@@ -19,7 +20,9 @@ use sse_stream::Sse;
 use super::{
     ignored::SharedPace,
     interceptor::{Interceptor, Kind},
+    lines::LARGE,
     message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
+    own_thread::OwnThread,
     sse::Events,
 };
 
@@ -82,20 +85,10 @@ async fn whole(mut body: Incoming, interceptor: &Interceptor, room: Room, length
     out.pop_front().map_or(Arrived::Nothing, |message| Arrived::Message(Box::new(message)))
 }
 
-/// Reads a body that is a stream of events.
-pub(super) fn events(
-    body: Incoming,
-    interceptor: Arc<Interceptor>,
-    room: Room,
-    pace: SharedPace,
-) -> BoxStream<'static, Result<Sse, SseError>> {
-    Reading::new(body, interceptor, room, pace).into_stream()
-}
-
 /// A stream of events that is being read.
 pub(super) struct Reading {
     body: Incoming,
-    interceptor: Arc<Interceptor>,
+    reader: Reader,
     events: Events,
     chunk: bytes::Bytes,
     ready: VecDeque<Sse>,
@@ -104,9 +97,9 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Nothing is read yet.
-    pub(super) fn new(body: Incoming, interceptor: Arc<Interceptor>, room: Room, pace: SharedPace) -> Self {
+    pub(super) fn new(body: Incoming, reader: Reader, room: Room, pace: SharedPace) -> Self {
         let (events, chunk) = (Events::new(room), bytes::Bytes::new());
-        Self { body, interceptor, events, chunk, ready: VecDeque::new(), pace }
+        Self { body, reader, events, chunk, ready: VecDeque::new(), pace }
     }
 
     /// The rest of it. It ends with the first error.
@@ -163,7 +156,7 @@ impl Reading {
             let (used, event) = self.events.take(&self.chunk).await;
             self.chunk = self.chunk.slice(used..);
             let wanted = match event {
-                Some(event) => self.event(event) == Kind::Answer,
+                Some(event) => self.event(event).await == Kind::Answer,
                 None => self.events.is_keeping(),
             };
             if !wanted {
@@ -173,13 +166,13 @@ impl Reading {
     }
 
     /// Passes the event's data through the interceptor; its id and pause go on, so that a stream can be taken up again.
-    fn event(&mut self, event: super::sse::Event) -> Kind {
+    async fn event(&mut self, event: super::sse::Event) -> Kind {
         let mut out = VecDeque::new();
         let is_message = matches!(event.event.as_deref(), None | Some("" | "message"));
         let kind = match event.data {
-            Some(BufferedMessage::Whole(bytes, held)) if is_message => self.interceptor.arrived(bytes, held, &mut out),
+            Some(BufferedMessage::Whole(bytes, held)) if is_message => self.reader.arrived(bytes, held, &mut out).await,
             Some(BufferedMessage::Dropped { id, why, head }) => {
-                self.interceptor.dropped(id, why, &head, &mut out);
+                self.reader.interceptor.dropped(id, why, &head, &mut out);
                 Kind::Other
             }
             _ => Kind::Other,
@@ -192,6 +185,33 @@ impl Reading {
             let data = serde_json::to_string(&message).ok();
             self.ready.push_back(Sse { event: None, data, id: None, retry: None });
         }
+        kind
+    }
+}
+
+/// What reads messages of streams.
+pub(super) struct Reader {
+    pub(super) interceptor: Arc<Interceptor>,
+    /// Where large ones are read: to look through megabytes keeps a worker from all others.
+    pub(super) thread: OwnThread,
+}
+
+impl Reader {
+    async fn arrived(&self, bytes: Vec<u8>, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
+        if bytes.len() <= LARGE {
+            return self.interceptor.arrived(bytes, held, out);
+        }
+        let interceptor = Arc::clone(&self.interceptor);
+        let read = self.thread.run(async move {
+            let mut messages = VecDeque::new();
+            let kind = interceptor.arrived(bytes, held, &mut messages);
+            (kind, messages)
+        });
+        let Some((kind, mut messages)) = read.await else {
+            tracing::error!("a message of a server made its reader panic; it is lost");
+            return Kind::Other;
+        };
+        out.append(&mut messages);
         kind
     }
 }

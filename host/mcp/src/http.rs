@@ -34,7 +34,7 @@ use rmcp::{
 use sse_stream::Sse;
 
 use super::{
-    body::{self, Arrived},
+    body::{self, Arrived, Reader, Reading},
     ignored::SharedPace,
     interceptor::Interceptor,
     message,
@@ -221,7 +221,8 @@ impl HttpClient {
     }
 
     fn events(&self, response: Response<Incoming>) -> BoxStream<'static, Result<Sse, SseError>> {
-        body::events(response.into_body(), Arc::clone(&self.interceptor), self.room.clone(), self.pace.clone())
+        let reader = Reader { interceptor: Arc::clone(&self.interceptor), thread: self.thread.clone() };
+        Reading::new(response.into_body(), reader, self.room.clone(), self.pace.clone()).into_stream()
     }
 
     /// Reads a body that is one message.

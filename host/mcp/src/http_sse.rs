@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    body::Reading,
+    body::{Reader, Reading},
     http::{HEAD_TIME, Means},
     ignored::SharedPace,
     interceptor::Interceptor,
@@ -94,8 +94,8 @@ async fn first(means: &Means) -> Result<(Reading, String), NoStream> {
         (status, _) if status.is_success() => return Err(NoStream::NoEndpoint),
         _ => return Err(means.refusals.refused(&response).into()),
     }
-    let (interceptor, room) = (Arc::clone(&means.interceptor), means.room.clone());
-    let mut reading = Reading::new(response.into_body(), interceptor, room, SharedPace::new());
+    let reader = Reader { interceptor: Arc::clone(&means.interceptor), thread: means.thread.clone() };
+    let mut reading = Reading::new(response.into_body(), reader, means.room.clone(), SharedPace::new());
     let named = reading.endpoint().await.ok_or(NoStream::NoEndpoint)?;
     Ok((reading, named))
 }

@@ -29,7 +29,7 @@ use super::{
 const CHUNK: usize = 16 * 1024;
 
 /// A message beyond this is read beside the workers, bytes.
-const LARGE: usize = 1024 * 1024;
+pub(super) const LARGE: usize = 1024 * 1024;
 
 /// U+FEFF as the first bytes of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();

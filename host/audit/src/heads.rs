@@ -182,15 +182,20 @@ fn not_synced(left_out: &AtomicU64, error: &io::Error) {
 }
 
 fn hand_on(runtime: &Runtime, heads: &Receiver<Written>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
-    let durable = |Written { head, to_sync }: Written| match to_sync.map_or(Ok(()), |file| file.sync_data()) {
-        Ok(()) => Some(head),
-        Err(error) => {
-            not_synced(left_out, &error);
-            None
+    // The kernel says once that something could not be written, and takes the next sync for one that went well.
+    let mut lost = None;
+    let mut durable = |Written { head, to_sync }: Written| {
+        let Some(file) = to_sync else { return Some(head) };
+        if lost.is_none() {
+            lost = file.sync_data().err();
         }
+        lost.as_ref().map_or(Some(head), |error| {
+            not_synced(left_out, error);
+            None
+        })
     };
     while let Ok(head) = heads.recv() {
-        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).filter_map(durable).collect();
+        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).filter_map(&mut durable).collect();
         if all.is_empty() {
             continue;
         }

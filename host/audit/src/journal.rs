@@ -136,6 +136,8 @@ pub struct FileJournal {
     /// Where a file is full, bytes.
     full: u64,
     sync: bool,
+    /// A sync failed where nothing is kept to be written once more: what the file says may not be on the disk.
+    may_lack: bool,
     durable: u64,
     /// What comes behind that and is written, but not yet synced.
     appended: Vec<u8>,
@@ -192,7 +194,7 @@ impl FileJournal {
     fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> io::Result<Self> {
         let identity = file.metadata().map(|ours| (ours.dev(), ours.ino()))?;
         let (number, durable, reserved, appended, looked) = (1, 0, 0, Vec::new(), Instant::now());
-        let (sync, torn, can_reserve) = (true, false, true);
+        let (sync, torn, can_reserve, may_lack) = (true, false, true, false);
         Ok(Self {
             file,
             identity,
@@ -201,6 +203,7 @@ impl FileJournal {
             number,
             full,
             sync,
+            may_lack,
             durable,
             appended,
             torn,
@@ -357,7 +360,11 @@ impl Journal for FileJournal {
     }
 
     fn to_sync(&mut self) -> io::Result<Option<File>> {
-        if self.sync { Ok(None) } else { self.file.try_clone().map(Some) }
+        match (self.sync, self.may_lack) {
+            (true, _) => Ok(None),
+            (false, true) => Err(io::Error::other("a part of it could not be written to the disk, and may be lost")),
+            (false, false) => self.file.try_clone().map(Some),
+        }
     }
 
     fn give_back_room(&mut self) {
@@ -391,7 +398,7 @@ impl Journal for FileJournal {
         self.sync()?;
         if !self.sync {
             // Heads in the next one say what is in this one, too; what there is to write is what came since the last.
-            self.file.sync_data()?;
+            self.file.sync_data().inspect_err(|_| self.may_lack = true)?;
         }
         // Nobody looks at this one any more.
         self.check_name()?;
@@ -407,6 +414,7 @@ impl Journal for FileJournal {
         let mut next = Self {
             number: self.number + 1,
             sync: self.sync,
+            may_lack: self.may_lack,
             can_reserve: self.can_reserve,
             ..Self::at_the_start(file, path, self.chain.clone(), self.full)?
         };

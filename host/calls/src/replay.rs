@@ -108,7 +108,10 @@ impl PastCall {
     #[must_use]
     pub fn again(&self, policy: &Arc<Policy>, labels: Option<&Labels>) -> Again {
         let unknown = |why| Again::Unknown { why, possible: Vec::new() };
-        if !is_whole(&self.name) || !is_whole(&self.server) {
+        // Of a request rules see no query, in which secrets are redacted.
+        let request = (self.kind == "http").then(|| RequestName::read(&self.name)).flatten();
+        let named = request.map_or(self.name.as_str(), |request| request.path);
+        if !is_whole(named) || !is_whole(&self.server) {
             return unknown(Missing::Name);
         }
         let labels = labels.filter(|labels| labels.iter().all(|(key, value)| is_whole(key) && is_whole(value)));
@@ -126,8 +129,7 @@ impl PastCall {
             (Some(_), "resource") => self.by(&rules, &Subject::resource(server, name), false),
             (Some(_), "prompt") => self.by(&rules, &Subject::prompt(server, name), true),
             (Some(effects), "http") => {
-                let Some(request) = RequestName::read(name) else { return unknown(Missing::Name) };
-                let RequestName { method, path, .. } = request;
+                let Some(RequestName { method, path, .. }) = request else { return unknown(Missing::Name) };
                 self.by(&rules, &Subject::http(server, method, path, effects), false)
             }
             (Some(effects), "tunnel") => {
@@ -283,10 +285,11 @@ mod tests {
     fn requests_are_decided_by_what_services_are_asked_and_by_nothing_of_servers() {
         let http = |name: &str| call(json!({"kind": "http", "server": "github", "name": name}));
         let path = policy(&rule("id = \"x\"\ndecision = \"allow\"\nservice = \"github\"\npath = \"/v1/x\""));
-        for name in ["GET /v1/x", "GET /v1/x?q=1", "GET /v1/x (websocket)", "GET /v1/x?q=1 (websocket)"] {
+        for name in ["GET /v1/x", "GET /v1/x?q=1", "GET /v1/x (websocket)", "GET /v1/x?key=[redacted] (websocket)"] {
             assert_eq!(http(name).again(&path, None), decided("allow", &["x"]), "{name}");
         }
         assert_eq!(http("GET /v1/y (websocket)").again(&path, None), decided("ask", &[]));
+        assert!(matches!(http("GET /v1/[redacted]?q=1").again(&path, None), Again::Unknown { why: Missing::Name, .. }));
         let tunnel = call(json!({"kind": "tunnel", "server": "tunnels", "name": "github.example:443"}));
         let hides = policy(
             &(rule("id = \"h\"\ndecision = \"hide\"\nserver = [\"github\", \"tunnels\"]")

@@ -413,7 +413,7 @@ impl Service {
     fn unanswered(&self, outcome: Outcome, tally: &Tally, spending: Option<&Spending>) -> Unanswered {
         // From here on nothing more of it goes.
         tally.stop(UploadError::Unanswered);
-        let mut passed = tally.passed_on().filter(|_| !matches!(outcome, Outcome::NotSent(_)));
+        let mut passed = (!matches!(outcome, Outcome::NotSent(_))).then(|| tally.passed_on());
         let counts = self.spec.usage && matches!(outcome, Outcome::Unknown(_));
         if let Some(passed) = passed.as_mut().filter(|_| counts) {
             let tokens = estimated(passed.sent);

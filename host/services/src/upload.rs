@@ -338,10 +338,10 @@ impl Tally {
         digest.as_mut()?.so_far().map(digest_text)
     }
 
-    /// What of the body went, for the record of a request that has no answer; none where nothing did.
-    pub(crate) fn passed_on(&self) -> Option<Box<ExchangeRecord>> {
+    /// What of the body went, for the record of a request that has no answer.
+    pub(crate) fn passed_on(&self) -> Box<ExchangeRecord> {
         let (sent, sent_digest) = (self.bytes(), self.digest());
-        (sent > 0).then(|| Box::new(ExchangeRecord { sent, sent_digest, ..ExchangeRecord::default() }))
+        Box::new(ExchangeRecord { sent, sent_digest, ..ExchangeRecord::default() })
     }
 
     /// Ends when nothing passed for so long.

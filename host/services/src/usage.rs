@@ -194,7 +194,9 @@ impl UsageReader {
     fn ended(&mut self, text: &Text) {
         match self.name.take() {
             Some((Name::Model, true)) if text.plain => {
-                self.found.model = String::from_utf8(text.bytes.clone()).ok().filter(|model| !model.is_empty());
+                // The first: what else is called so may be the caller's own words, given back.
+                let model = || String::from_utf8(text.bytes.clone()).ok().filter(|model| !model.is_empty());
+                self.found.model = self.found.model.take().or_else(model);
             }
             _ if !text.plain || self.depth == 0 || self.depth > DEEPEST => {}
             _ => match text.bytes.as_slice() {

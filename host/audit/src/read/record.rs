@@ -1,10 +1,10 @@
 //! A record as it is shown: its fields, and the call that an outcome belongs to.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-/// Calls that are remembered until their outcome comes; more are never in flight.
+/// Calls that are remembered until their outcome comes; more are not in flight at once.
 const REMEMBERED: usize = 16 * 1024;
 
 /// All types of records.
@@ -59,8 +59,16 @@ impl ReadRecord {
 /// Which call an outcome belongs to: intents whose outcome did not come yet, by their id.
 #[derive(Debug, Default)]
 pub struct Calls {
-    open: HashMap<String, [String; 4]>,
-    order: VecDeque<String>,
+    open: HashMap<String, OpenCall>,
+    /// Their ids, the oldest first.
+    order: BTreeMap<u64, String>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    at: u64,
+    of: [String; 4],
 }
 
 impl Calls {
@@ -69,18 +77,61 @@ impl Calls {
         let own = ["session", "server", "name", "kind"].map(|name| record.text(name));
         match record.text("type").as_str() {
             "intent" => {
-                let id = record.text("id");
-                self.order.push_back(id.clone());
-                self.open.insert(id, own.clone());
-                if self.order.len() > REMEMBERED
-                    && let Some(oldest) = self.order.pop_front()
-                {
-                    self.open.remove(&oldest);
-                }
+                self.begins(record.text("id"), own.clone());
                 own
             }
-            "outcome" => self.open.remove(&record.text("id")).unwrap_or(own),
+            "outcome" => self.ends(&record.text("id")).unwrap_or(own),
             _ => own,
         }
+    }
+
+    fn begins(&mut self, id: String, of: [String; 4]) {
+        let at = self.next;
+        self.next += 1;
+        self.order.insert(at, id.clone());
+        if let Some(same) = self.open.insert(id, OpenCall { at, of }) {
+            self.order.remove(&same.at);
+        }
+        // Of harnesses that were killed outcomes never come.
+        if self.open.len() > REMEMBERED
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.open.remove(&oldest);
+        }
+    }
+
+    fn ends(&mut self, id: &str) -> Option<[String; 4]> {
+        let OpenCall { at, of } = self.open.remove(id)?;
+        self.order.remove(&at);
+        Some(of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(line: &str) -> ReadRecord {
+        ReadRecord::parse(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_call_is_remembered_however_many_others_begin_and_end_meanwhile() {
+        let mut calls = Calls::default();
+        calls.of(&record(r#"{"type":"intent","id":"long","session":"s","server":"tunnels"}"#));
+        for id in 0..REMEMBERED + 10 {
+            calls.of(&record(&format!(r#"{{"type":"intent","id":"{id}","session":"other"}}"#)));
+            calls.of(&record(&format!(r#"{{"type":"outcome","id":"{id}"}}"#)));
+        }
+        let [session, server, ..] = calls.of(&record(r#"{"type":"outcome","id":"long"}"#));
+        assert_eq!((session.as_str(), server.as_str()), ("s", "tunnels"));
+        // What never ends is forgotten, the oldest first.
+        for id in 0..=REMEMBERED {
+            calls.of(&record(&format!(r#"{{"type":"intent","id":"{id}","session":"killed"}}"#)));
+        }
+        let session =
+            |calls: &mut Calls, id: &str| calls.of(&record(&format!(r#"{{"type":"outcome","id":"{id}"}}"#)))[0].clone();
+        assert_eq!((session(&mut calls, "0").as_str(), session(&mut calls, "1").as_str()), ("", "killed"));
+        assert_eq!((calls.open.len(), calls.order.len()), (REMEMBERED - 1, REMEMBERED - 1));
     }
 }

@@ -156,7 +156,7 @@ impl Outcome {
 pub struct Unanswered {
     /// What became of it.
     pub outcome: Outcome,
-    /// What of its body went, where some may have.
+    /// What of its body went, where it was sent.
     pub passed: Option<Box<ExchangeRecord>>,
 }
 

@@ -125,7 +125,8 @@ fn of_its_level(line: &str) -> &str {
 fn made(path: &Path) -> io::Result<File> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     make_private(folder).map_err(io::Error::other)?;
-    let mut older: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    let all = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
+    let mut older: Vec<PathBuf> = all.filter(|path| !is_of_a_run(path)).collect();
     // By their names, which begin with their time.
     older.sort();
     let over = (older.len() + 1).saturating_sub(KEPT_FILES);
@@ -134,6 +135,13 @@ fn made(path: &Path) -> io::Result<File> {
         let _ = fs::remove_file(path);
     }
     OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Whether the process that a file is named after still runs.
+fn is_of_a_run(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let pid = name.rsplit_once('-').and_then(|(_, pid)| pid.parse::<u32>().ok());
+    pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
 
 #[cfg(test)]
@@ -172,11 +180,15 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let folder = state.path().join("logs/runs");
         make_private(&folder).unwrap();
-        (10..40).for_each(|n| fs::write(folder.join(format!("20200101T0000{n}Z-1.log")), "x").unwrap());
+        (10..40).for_each(|n| fs::write(folder.join(format!("20200101T0000{n}Z-4294967295.log")), "x").unwrap());
+        // One that still runs, as this does.
+        let running = folder.join(format!("20190101T000000Z-{}.log", std::process::id()));
+        fs::write(&running, "x").unwrap();
         let mut log = RunLog::new(state.path());
         (0..5).for_each(|_| log.take(&"x".repeat(1 << 20), Level::INFO));
         let left = fs::read_dir(&folder).unwrap().count();
-        assert!(left == KEPT_FILES && !folder.join("20200101T000010Z-1.log").exists(), "{left}");
+        assert!(left == KEPT_FILES + 1 && !folder.join("20200101T000010Z-4294967295.log").exists(), "{left}");
+        assert!(running.exists());
         assert_eq!((log.text().len(), log.lost), (4 << 20, 1));
     }
 }

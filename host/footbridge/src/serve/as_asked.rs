@@ -141,6 +141,7 @@ mod tests {
             listens: asked.listens.iter().map(chosen).collect(),
             process: None,
             spent: Default::default(),
+            unread: None,
         }
     }
 

@@ -48,6 +48,8 @@ impl Sessions {
                 Ok(Fate::Ended(why)) => {
                     tracing::warn!(session = %name, why = why.as_str(), "a session ended while no daemon was running");
                     self.0.harness.ended_meanwhile(&name, why);
+                    // In the list as long as it is in the store, so that it can be revoked.
+                    all.insert(name.clone(), Kept::new(stored, None));
                     if let Err(error) = self.forget(&mut all, &name, why).await {
                         tracing::error!(session = %name, %error, "it is still in the store");
                     }
@@ -88,6 +90,15 @@ impl Sessions {
     /// Opens a session that is not open, on those of its listeners that can be bound.
     fn open(&self, kept: &mut Kept) {
         let before = kept.closed.take();
+        if let Some(what) = kept.stored.unread {
+            return close(
+                kept,
+                before,
+                format!(
+                    "its {what} were written by another version of footbridge, and this one cannot read them: use that one, or revoke it"
+                ),
+            );
+        }
         let policy = match self.0.harness.policies().get(&kept.stored.policy) {
             Ok(policy) => policy,
             Err(unknown) => return close(kept, before, unknown.to_string()),

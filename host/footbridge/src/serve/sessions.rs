@@ -244,6 +244,7 @@ impl Sessions {
             listens,
             process: wanted.process.as_ref().map(|(identity, _)| identity.clone()),
             spent: BudgetsSpent::default(),
+            unread: None,
         };
         self.0.store.add_session(&stored).await.map_err(|error| not_stored(&error))?;
         let spec = SessionSpec {

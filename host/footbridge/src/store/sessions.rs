@@ -39,6 +39,8 @@ pub struct StoredSession {
     pub process: Option<ProcessIdentity>,
     /// What it had spent of its budgets.
     pub spent: BudgetsSpent,
+    /// What of it was written as this version cannot read it: it is nothing to open, and can be forgotten.
+    pub unread: Option<&'static str>,
 }
 
 /// A place that keeps sessions, durably. A change that fails has not happened.

@@ -41,8 +41,8 @@ enum Show {
 What hangs on arguments that are not recorded, or on labels of a session whose record is gone, is unknown: nothing is
 guessed. Effects are those that were recorded, unless the configuration says what a tool can do.
 
-Exit status: 0; 1 with --exit-code if a decision would change or no call was found, and if there is no record; 2 for a
-wrong command line or configuration.")]
+Exit status: 0; 1 with --exit-code if a decision would change, no call was found or not all of the record could be read, and
+if there is no record; 2 for a wrong command line or configuration.")]
 pub(in crate::cli) struct ReplayArgs {
     #[command(flatten)]
     files: super::super::Files,
@@ -52,7 +52,7 @@ pub(in crate::cli) struct ReplayArgs {
     /// Which calls to show
     #[arg(long, value_enum, default_value = "changed")]
     show: Show,
-    /// End with 1 if a decision would change, or if no call was found
+    /// End with 1 if a decision would change, no call was found, or not all of the record could be read
     #[arg(long)]
     exit_code: bool,
     #[command(flatten)]
@@ -92,7 +92,8 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     if is_empty {
         args.which.found_nothing("call", &chains, place);
     }
-    Ok(if args.exit_code && (is_empty || totals.changed() > 0) { BAD } else { 0 })
+    let is_whole = totals.no_records == 0 && !totals.is_unread;
+    Ok(if args.exit_code && (is_empty || !is_whole || totals.changed() > 0) { BAD } else { 0 })
 }
 
 /// One line of JSON that steers no terminal.
@@ -118,6 +119,8 @@ struct Totals {
     /// Calls that were refused before any policy was asked.
     undecided: u64,
     no_records: u64,
+    /// Whether a chain, or the rest of one, could not be read.
+    is_unread: bool,
 }
 
 impl Replay<'_> {
@@ -129,7 +132,7 @@ impl Replay<'_> {
                 Ok(Some(line)) => line,
                 Ok(None) => break,
                 Err(error) => {
-                    let _it_was_said = is_unread(chain, error);
+                    self.totals.is_unread |= is_unread(chain, error);
                     break;
                 }
             };

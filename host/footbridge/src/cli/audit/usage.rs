@@ -144,9 +144,7 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     }
     let mut usage = Usage::default();
     let left_out = each_record(&chains, |origin, record| {
-        if args.which.is_asked_for(&origin.session, &origin.server) {
-            usage.end(record);
-        }
+        usage.end(record);
         if args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
             usage.take(&args.by, record, origin);
         }

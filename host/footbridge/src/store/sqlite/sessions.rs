@@ -148,10 +148,7 @@ async fn session(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<S
     let wrong = |what| Problem::Damaged(format!("the {what} of session {name:?} makes no sense"));
     let of = "SELECT endpoint, mode, owner, allowed_uids, peer_cid FROM listens WHERE session = ? ORDER BY position";
     let rows = sqlx::query(of).bind(&name).fetch_all(connection).await?;
-    let mut listens = Vec::with_capacity(rows.len());
-    for row in &rows {
-        listens.push(listen(row)?.ok_or_else(|| wrong("listener"))?);
-    }
+    let listens = rows.iter().map(listen).collect::<Result<Option<Vec<Listen>>, _>>()?;
     let process: (Option<i64>, Option<i64>, _) =
         (row.try_get("pid")?, row.try_get("pid_started")?, row.try_get("pid_boot")?);
     let process = match process {
@@ -161,20 +158,28 @@ async fn session(connection: &mut SqliteConnection, row: &SqliteRow) -> Result<S
         }
         _ => None,
     };
-    let expires = row.try_get::<Option<_>, _>("expires")?;
+    let expires: Option<i64> = row.try_get("expires")?;
+    let mut unread = None;
     Ok(StoredSession {
         token: Digest::from_bytes(row.try_get("token")?).ok_or_else(|| wrong("token"))?,
         created: time(row.try_get("created")?).ok_or_else(|| wrong("creation"))?,
         expires: expires.map(|at| time(at).ok_or_else(|| wrong("expiry"))).transpose()?,
         labels: serde_json::from_str(row.try_get("labels")?).map_err(|_| wrong("labels"))?,
-        limits: limits(row.try_get("limits")?).ok_or_else(|| wrong("limits"))?,
-        services: services(row.try_get("services")?).ok_or_else(|| wrong("services"))?,
-        spent: spent(row.try_get("spent")?).ok_or_else(|| wrong("spending"))?,
+        limits: limits(row.try_get("limits")?).unwrap_or_else(|| left_out("limits", &mut unread)),
+        services: services(row.try_get("services")?).unwrap_or_else(|| left_out("services", &mut unread)),
+        spent: spent(row.try_get("spent")?).unwrap_or_else(|| left_out("budgets", &mut unread)),
+        listens: listens.unwrap_or_else(|| left_out("listeners", &mut unread)),
         policy: row.try_get("policy")?,
         name: name.parse().map_err(|_| wrong("name"))?,
-        listens,
         process,
+        unread,
     })
+}
+
+/// What another version writes that has more of it, or other bounds.
+fn left_out<T: Default>(what: &'static str, unread: &mut Option<&'static str>) -> T {
+    *unread = Some(what);
+    T::default()
 }
 
 fn services(text: &str) -> Option<BTreeSet<ServerName>> {

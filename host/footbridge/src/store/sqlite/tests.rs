@@ -41,6 +41,7 @@ fn session(name: &str) -> StoredSession {
         ],
         process: Some(ProcessIdentity { pid: 42, started: u64::MAX, boot: "a-b".into() }),
         spent: [(BudgetOf::Tokens, u64::MAX), (BudgetOf::Arguments, 7)].into_iter().collect(),
+        unread: None,
     }
 }
 
@@ -84,6 +85,28 @@ async fn sessions_come_back_as_they_were_after_a_restart() {
     assert_eq!(store.sessions().await.unwrap(), [plain("two")]);
     // Its listeners went with it: the name can be used again.
     store.add_session(&session("one")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_of_another_version_is_there_by_itself_and_can_be_forgotten() {
+    for (column, written, what) in [
+        ("limits", "{\"calls.no_such\":\"5\"}", "limits"),
+        ("services", "[\"\"]", "services"),
+        ("spent", "{\"parrots\":5}", "budgets"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).await.unwrap();
+        store.add_session(&session("odd")).await.unwrap();
+        store.add_session(&plain("other")).await.unwrap();
+        let mut raw = raw(&folder).await;
+        let change = format!("UPDATE sessions SET {column} = ? WHERE name = 'odd'");
+        sqlx::query(sqlx::AssertSqlSafe(change)).bind(written).execute(&mut raw).await.unwrap();
+        let all = store.sessions().await.unwrap();
+        let unread: Vec<_> = all.iter().map(|session| (session.name.as_str(), session.unread)).collect();
+        assert_eq!(unread, [("odd", Some(what)), ("other", None)]);
+        assert!(store.remove_session(&"odd".parse().unwrap()).await.unwrap());
+        assert_eq!(store.sessions().await.unwrap(), [plain("other")]);
+    }
 }
 
 #[tokio::test]
@@ -268,9 +291,9 @@ async fn a_session_that_makes_no_sense_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).await.unwrap();
     store.add_session(&session("one")).await.unwrap();
-    sqlx::raw_sql("UPDATE listens SET endpoint = 'nonsense'").execute(&mut store.raw().await).await.unwrap();
+    sqlx::raw_sql("UPDATE sessions SET labels = 'nonsense'").execute(&mut store.raw().await).await.unwrap();
     let text = store.sessions().await.unwrap_err().to_string();
-    assert!(text.contains("listener of session \"one\""), "{text}");
+    assert!(text.contains("labels of session \"one\""), "{text}");
 }
 
 #[tokio::test]

@@ -288,6 +288,10 @@ fn a_person_at_the_terminal_is_asked_though_the_result_goes_into_a_pipe() {
         let mut shell = person.starts(&script);
         person.sees("{\"text\":\"one\"}");
         person.reads();
+        // Ctrl-S, which stops a terminal that is not told otherwise.
+        person.types("\u{13}\r");
+        person.sees("is none of the words");
+        person.reads();
         person.types(&format!("{word}\r"));
         person.sees(&format!("status {status}"));
         let _status = shell.status();

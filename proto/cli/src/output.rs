@@ -347,18 +347,21 @@ impl OutFile {
     }
 
     /// Writes all of it, and says how many bytes that is. An interrupt waits until that is done, so that no half file
-    /// stays behind.
+    /// stays behind; but where it is written in its place, as into a pipe that somebody has to read first, there is none.
     ///
     /// # Errors
     /// [`NotWritten::File`].
     pub fn write(self, content: &FileContent<'_>) -> Result<u64, NotWritten> {
-        let interrupt = SigSet::from(Signal::SIGINT);
-        let _ = interrupt.thread_block();
         let done = match &self.way {
-            Way::Replace { target, mode } => replace(target, *mode, content),
+            Way::Replace { target, mode } => {
+                let interrupt = SigSet::from(Signal::SIGINT);
+                let _ = interrupt.thread_block();
+                let done = replace(target, *mode, content);
+                let _ = interrupt.thread_unblock();
+                done
+            }
             Way::InPlace => File::create(&self.path).and_then(|mut file| content.put(&mut file)),
         };
-        let _ = interrupt.thread_unblock();
         done.map_err(|source| NotWritten::File { path: self.path, source, then: AFTER })
     }
 }

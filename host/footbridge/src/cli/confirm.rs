@@ -10,6 +10,8 @@ use std::{
 use footbridge_processes::terminal::window;
 use nix::sys::termios::{FlushArg, tcflush};
 
+use crate::approvers::prompt::show::wrap;
+
 /// The longest answer that is read.
 const MAX_ANSWER: usize = 64;
 
@@ -79,20 +81,13 @@ impl Asked {
     }
 }
 
-/// A text in pieces that each have room on a screen of so many rows and columns, with what is asked below.
+/// A text in pieces that each have room on a screen of so many rows and columns, with what is asked below. Lines that are
+/// longer are cut to them here: a terminal that did it would take more rows than are counted, and the first scroll away.
 fn pages(text: &str, rows: u16, columns: u16) -> Vec<String> {
-    let (room, columns) = (usize::from(rows).saturating_sub(BELOW).max(1), usize::from(columns).max(1));
-    let (mut pages, mut taken) = (vec![String::new()], 0);
-    for line in text.split_inclusive('\n') {
-        let takes = line.trim_end_matches('\n').chars().count().div_ceil(columns).max(1);
-        if taken > 0 && taken + takes > room {
-            pages.push(String::new());
-            taken = 0;
-        }
-        taken += takes;
-        pages.iter_mut().last().into_iter().for_each(|page| page.push_str(line));
-    }
-    pages
+    let room = usize::from(rows).saturating_sub(BELOW).max(1);
+    let lines: Vec<String> = text.lines().flat_map(|line| wrap(line, usize::from(columns))).collect();
+    let page = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect();
+    lines.chunks(room).map(page).collect()
 }
 
 #[cfg(test)]
@@ -101,12 +96,16 @@ mod tests {
 
     #[test]
     fn a_page_has_as_many_rows_as_there_is_room_for_and_none_is_lost() {
-        let text: String = (0..50).map(|at| format!("{at} {}\n", "x".repeat(at * 4))).collect();
-        let pages = pages(&text, 24, 80);
-        assert_eq!(pages.concat(), text);
-        let rows = |page: &String| page.lines().map(|line| line.len().div_ceil(80)).sum::<usize>();
-        assert!(pages.len() > 1 && pages.iter().all(|page| rows(page) <= 24 - BELOW), "{pages:#?}");
+        for letter in ["x", "漢"] {
+            let text: String = (0..50).map(|at| format!("{at} {}\n", letter.repeat(at * 4))).collect();
+            let pages = pages(&text, 24, 80);
+            let width = |line: &str| line.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum::<usize>();
+            assert!(pages.concat().lines().all(|line| width(line) <= 80));
+            assert!(pages.len() > 1 && pages.iter().all(|page| page.lines().count() <= 24 - BELOW), "{pages:#?}");
+            assert_eq!(pages.concat().matches(letter).count(), text.matches(letter).count());
+        }
         assert_eq!(super::pages("short\n", 24, 80), ["short\n"]);
-        assert_eq!(super::pages(&text, 1, 1).len(), 50, "a line is not cut");
+        let long = super::pages(&"x".repeat(2000), 24, 80);
+        assert!(long.len() > 1, "a line that is longer than the screen is on several: {}", long.len());
     }
 }

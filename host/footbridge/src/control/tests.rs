@@ -50,6 +50,7 @@ impl Handler for Fake {
                 name,
                 was_there: false,
                 token: Some("fbt_x".into()),
+                token_digest: None,
                 folder: None,
                 endpoints: vec!["unix:/x".into()],
                 expires: None,

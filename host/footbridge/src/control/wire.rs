@@ -302,6 +302,9 @@ pub(crate) struct Created {
     /// Its token; of one that was there only where its folder still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
+    /// The digest of a token that is not kept, by which a file is known to hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token_digest: Option<String>,
     /// Its own folder, with its socket and its token, for a sandbox to mount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) folder: Option<String>,

@@ -15,7 +15,9 @@ use std::{
 
 use nix::sys::{
     signal::Signal,
-    termios::{FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr},
+    termios::{
+        FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
+    },
 };
 
 use super::failure::OneShotFailure;
@@ -138,6 +140,8 @@ impl<'t> TakenTerminal<'t> {
         let before = tcgetattr(terminal)?;
         let mut ours = before.clone();
         ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN);
+        // Ctrl-S would stop what is shown, and with it whoever shows it.
+        ours.input_flags.remove(InputFlags::IXON);
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         tcsetattr(terminal, SetArg::TCSAFLUSH, &ours)?;

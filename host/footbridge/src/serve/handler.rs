@@ -21,7 +21,7 @@ use crate::{
     },
     harness::{SessionView, calls_by_control},
 };
-use footbridge_core::{human::timestamp, names::SessionName};
+use footbridge_core::{digest::digest_text, human::timestamp, names::SessionName};
 use footbridge_edge::listener::{Listen, address_of};
 
 /// Who is here, and what is wrong.
@@ -90,6 +90,7 @@ fn created(sessions: &Sessions, given: GivenSession) -> Created {
         environment: token.as_ref().map(|token| sessions.environment(&stored, token)).unwrap_or_default(),
         name: stored.name.to_string(),
         was_there,
+        token_digest: token.is_none().then(|| digest_text(stored.token)),
         token: token.map(|token| token.expose().to_owned()),
         folder: sessions.own_folder(&stored).map(|folder| folder.display().to_string()),
         endpoints: stored.listens.iter().map(|listen| to_connect(listen).to_string()).collect(),

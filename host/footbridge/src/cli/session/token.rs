@@ -20,6 +20,7 @@ use crate::{
     control::wire::{Created, TOKEN_FILE},
     report,
 };
+use footbridge_core::digest::{Digest, digest_text};
 
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
@@ -100,23 +101,38 @@ impl TokenFile {
 
 /// Whether a file begins as one that was written for a token, or is empty: anything else is somebody's own.
 fn holds_a_token(path: &Path) -> io::Result<bool> {
-    let mut beginning = Vec::new();
+    let first = first_line(path)?;
+    Ok(first.is_some_and(|line| line.is_empty() || line.starts_with(token::PREFIX) || line.starts_with(&variable())))
+}
+
+/// Whether a file has the token of a session whose digest alone is kept: there may be another session's.
+fn holds_its_token(path: &Path, created: &Created) -> bool {
+    let Ok(Some(line)) = first_line(path) else { return false };
+    let token = line.strip_prefix(&variable()).unwrap_or(&line);
+    created.token_digest.as_ref() == Some(&digest_text(Digest::of(token)))
+}
+
+fn variable() -> String {
+    format!("{}=", vars::TOKEN)
+}
+
+/// The first line of a file, or its beginning; none of what is no file.
+fn first_line(path: &Path) -> io::Result<Option<String>> {
     // Whoever can write to its folder may have put something else there meanwhile, which must not be waited for.
     let file = OpenOptions::new().read(true).custom_flags(O_NOFOLLOW | O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() {
-        file.take(64).read_to_end(&mut beginning)?;
-    } else {
-        return Ok(false);
+    if !file.metadata()?.is_file() {
+        return Ok(None);
     }
-    let variable = format!("{}=", vars::TOKEN);
-    Ok(beginning.is_empty() || [token::PREFIX, &variable].iter().any(|is| beginning.starts_with(is.as_bytes())))
+    let mut beginning = Vec::new();
+    file.take(256).read_to_end(&mut beginning)?;
+    Ok(Some(String::from_utf8_lossy(&beginning).lines().next().unwrap_or_default().to_owned()))
 }
 
 /// A session that was there as it was asked for, and whose token is not to be had any more.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "session {0} is there as asked for, but only the digest of its token is kept: \"footbridge session rotate {0}\", with the \
-     same flag, gives it another"
+    "session {0} is there as asked for, but only the digest of its token is kept, and no file that is named holds it: \
+     \"footbridge session rotate {0}\", with the same flag, gives it another"
 )]
 struct NotKept(String);
 
@@ -134,10 +150,10 @@ pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Crea
         }
         (Some(token), Some(file)) => people(created, &Shown::In(file.write(&format!("{token}\n")).with_context(lost)?)),
         // What was written for it before holds it still.
-        (None, Some(TokenFile { path, .. })) if path.exists() && output.env_file.is_some() => {
-            people(created, &Shown::Sourced(path.clone()))
+        (None, Some(TokenFile { path, .. })) if holds_its_token(&path, created) => {
+            let is_sourced = output.env_file.is_some();
+            people(created, &if is_sourced { Shown::Sourced(path) } else { Shown::In(path) })
         }
-        (None, Some(TokenFile { path, .. })) if path.exists() => people(created, &Shown::In(path.clone())),
         (None, None) if !output.env => people(created, &Shown::Nowhere),
         (None, _) => return Err(NotKept(created.name.clone()).into()),
     };
@@ -250,6 +266,7 @@ mod tests {
             name: "a".into(),
             was_there: false,
             token: Some("fbt_x".into()),
+            token_digest: None,
             folder: None,
             endpoints: vec![endpoint.into()],
             expires: None,
@@ -282,6 +299,25 @@ mod tests {
             let is_listed = matches!(shown, Shown::In(_));
             assert!(!text.contains("fbt_") && text.ends_with(line), "{text}");
             assert_eq!(text.contains("KEY=TOKEN"), is_listed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_another_session_s_token_is_not_where_this_one_s_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let digest = Some(digest_text(Digest::of("fbt_x")));
+        let there = Created { was_there: true, token: None, token_digest: digest, ..created("unix:/x") };
+        assert!(!holds_its_token(&path, &there));
+        for (text, is_its) in [
+            ("fbt_x\n", true),
+            ("TOOL_CLI_TOKEN=fbt_x\nFOOTBRIDGE_TO=unix:/x\n", true),
+            ("fbt_y\n", false),
+            ("TOOL_CLI_TOKEN=fbt_y\n", false),
+            ("", false),
+        ] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(holds_its_token(&path, &there), is_its, "{text}");
         }
     }
 

@@ -11,7 +11,9 @@ use nix::{
     sys::{
         signal::{SigSet, Signal},
         signalfd::{SfdFlags, SignalFd},
-        termios::{FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr},
+        termios::{
+            FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
+        },
     },
 };
 
@@ -45,6 +47,8 @@ impl Terminal {
         let before = tcgetattr(io::stdin())?;
         let mut ours = before.clone();
         ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN);
+        // Ctrl-S would stop what is shown, and with it whoever shows it.
+        ours.input_flags.remove(InputFlags::IXON);
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         tcsetattr(io::stdin(), SetArg::TCSAFLUSH, &ours)?;

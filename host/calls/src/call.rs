@@ -99,7 +99,11 @@ impl Stages {
             Some(Err(over)) => return Err(Box::new(granted.given_up(Cause::OverLimit(over)))),
             None => return Err(Box::new(granted.given_up(Cause::Cancelled))),
         };
-        if !granted.policy_is_current() || !is_unchanged(call).await {
+        // What is refused behind this has cost a yes: whoever asks again, with a new token too, has it still.
+        if !call.principal().is_current() {
+            return Err(Box::new(granted.given_up(Cause::SessionReplaced)));
+        }
+        if !call.is_by_current_rules() || !is_unchanged(call).await {
             return Err(Box::new(granted.given_up(Cause::ChangedWhileAsked)));
         }
         Ok((granted.take().await?, place))

@@ -60,10 +60,9 @@ impl RunningCall {
         request: CallRequest,
         client: WaitingClient,
     ) -> Self {
-        let cancel = principal.session().over().child_token();
-        let guard = cancel.clone().drop_guard();
         let (watcher, events) = watcher(&client);
-        let known = client.key.and_then(|(calls, key)| calls.add(key, &cancel));
+        let CallEnd { cancel, known } = client.end;
+        let guard = cancel.clone().drop_guard();
         let call = async move {
             let _known = known;
             run(&stages, principal, request, &watcher, &cancel).await
@@ -79,8 +78,21 @@ pub(crate) struct WaitingClient {
     pub(crate) hears_waiting: bool,
     /// The least that it wants to hear of logs, if anything.
     pub(crate) logs: Option<LogLevel>,
-    /// What another request of it may end the call by, and where that is looked up.
-    pub(crate) key: Option<(RunningCalls, CallKey)>,
+    /// What ends it.
+    pub(crate) end: CallEnd,
+}
+
+/// What ends a call before it is over: its session's end, and where it is known by a key, another request.
+pub(crate) struct CallEnd {
+    cancel: CancellationToken,
+    known: Option<KnownCall>,
+}
+
+impl CallEnd {
+    /// Of a call that no other request ends.
+    pub(crate) fn of(session: &Session) -> Self {
+        Self { cancel: session.over().child_token(), known: None }
+    }
 }
 
 /// Calls that a second request may end. Clones share them.
@@ -88,6 +100,12 @@ pub(crate) struct WaitingClient {
 pub(crate) struct RunningCalls(Arc<Mutex<HashMap<CallKey, CancellationToken>>>);
 
 impl RunningCalls {
+    /// A call of this session that can be ended from now on, by this key where it has one.
+    pub(crate) fn begin(&self, session: &Session, key: Option<CallKey>) -> CallEnd {
+        let CallEnd { cancel, .. } = CallEnd::of(session);
+        CallEnd { known: key.and_then(|key| self.add(key, &cancel)), cancel }
+    }
+
     /// Ends the call of this key, if it runs.
     pub(crate) fn cancel(&self, key: &CallKey) {
         if let Some(cancel) = self.all().get(key) {

@@ -23,7 +23,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     attending::attend,
-    calls::{RunningCall, RunningCalls, WaitingClient},
+    calls::{CallEnd, RunningCall, RunningCalls, WaitingClient},
     dialect::{Action, Answer, Asked, CallAction, CallOf, Dialect, Encoder, Keep, Lookup, ReadRequest},
     http::{
         accept::Accepts,
@@ -260,6 +260,8 @@ impl Requests {
         let stages = Arc::clone(&self.shared.stages);
         let answer = match action {
             Action::Call(CallAction { call, meta, key, hears_waiting, logs, kept }) => {
+                // To find out which one it is may take seconds, in which it can be taken back.
+                let end = self.shared.running.begin(&self.session, key);
                 let call = match call {
                     CallOf::Known(call) => call,
                     CallOf::Sought(find) => find(Arc::clone(&stages), principal.clone()).await,
@@ -272,8 +274,7 @@ impl Requests {
                 if let Some(keep) = kept {
                     return live::whole(&*client.encoder, self.keep(principal, call, keep, logs));
                 }
-                let key = key.map(|key| (self.shared.running.clone(), key));
-                let waits = WaitingClient { accepts: client.accepts, hears_waiting, logs, key };
+                let waits = WaitingClient { accepts: client.accepts, hears_waiting, logs, end };
                 let running = RunningCall::start(&self.shared.tasks, stages, principal, call, waits);
                 return live::answer(running, client).await;
             }
@@ -300,7 +301,7 @@ impl Requests {
         let kept = calls.place(&self.session, client, time)?;
         // Whoever waits for it waits for long, and hears of all that happens.
         let accepts = Accepts { events: true, json: true, waits: true };
-        let waits = WaitingClient { accepts, hears_waiting: true, logs, key: None };
+        let waits = WaitingClient { accepts, hears_waiting: true, logs, end: CallEnd::of(&self.session) };
         let (tasks, stages) = (&self.shared.tasks, Arc::clone(&self.shared.stages));
         let running = RunningCall::start(tasks, stages, principal, call, waits);
         let ends = [self.session.over().child_token(), self.shutdown.clone()];

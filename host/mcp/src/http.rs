@@ -137,7 +137,7 @@ impl HttpClient {
         let sent = Sent { session, version: headers.get(VERSION).cloned() };
         let answered = self.exchange(self.posting(session, headers).map(|()| body.into()), message, &sent).await;
         if let Err(error) = &answered {
-            self.interceptor.forget(message);
+            self.interceptor.forget(message, matches!(error, Failure::Client(why) if why.may_have_got_there()));
             // Whoever called hears that it cannot be used, and only the operator can mend why.
             if Asker::of(message).is_callers()
                 && let Failure::Client(

@@ -114,8 +114,8 @@ impl Poster {
             return Err(HttpError::Withdrawn);
         }
         let sent = self.exchange(message, body).await;
-        if sent.is_err() {
-            self.interceptor.forget(message);
+        if let Err(error) = &sent {
+            self.interceptor.forget(message, error.may_have_got_there());
         }
         sent
     }

@@ -9,13 +9,13 @@
 //! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
 //! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.
 
+mod left_calls;
 mod unasked;
 
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, Instant},
 };
 
 use footbridge_proto::rpc::{IncomingError, IncomingMessage};
@@ -36,6 +36,7 @@ use super::{
     task_support::TaskSupport,
 };
 use footbridge_core::{budget::Held, redact::Redactor};
+use left_calls::LeftCalls;
 use unasked::ServerAsks;
 
 /// Largest batch of messages in one line.
@@ -46,8 +47,6 @@ const MAX_ERROR: usize = 64 * 1024;
 const COPIED: usize = 64 * 1024;
 /// Requests whose late answers are known as such.
 const MAX_FORGOTTEN: usize = 256;
-/// How long a call that nobody waits for any more may still be carried out.
-const MAY_RUN: Duration = Duration::from_secs(300);
 /// Requests of the server that may be unanswered at a time.
 const MAX_ASKED: usize = 32;
 
@@ -79,6 +78,7 @@ struct Waiting {
     questions: Questions,
     /// The last requests that nobody waits for any more: what still answers them is no fault of the server.
     forgotten: VecDeque<ForgottenRequest>,
+    left_calls: LeftCalls,
 }
 
 /// A request that nobody waits for any more.
@@ -88,7 +88,6 @@ struct ForgottenRequest {
     token: Option<i64>,
     /// Whose it was, where it was a call.
     session: Option<u64>,
-    since: Instant,
 }
 
 /// A request of ours without an answer.
@@ -209,12 +208,17 @@ impl Interceptor {
         true
     }
 
-    /// Takes note that a message that left will not be answered.
-    pub(super) fn forget(&self, message: &ClientJsonRpcMessage) {
+    /// Takes note that a message that left will not be answered. The server `may_have_it`, and carry it out.
+    pub(super) fn forget(&self, message: &ClientJsonRpcMessage, may_have_it: bool) {
         if let ClientJsonRpcMessage::Request(request) = message
             && let RequestId::Number(id) = request.id
         {
-            self.waiting().remove(id);
+            let mut waiting = self.waiting();
+            if may_have_it {
+                waiting.forget(id);
+            } else {
+                waiting.remove(id);
+            }
         }
     }
 
@@ -341,7 +345,11 @@ impl Interceptor {
     fn awaited(&self, id: i64, text: &str) -> Option<Request> {
         let mut waiting = self.waiting();
         let late = waiting.forgotten.iter().position(|forgotten| forgotten.id == id);
-        let is_late = late.and_then(|at| waiting.forgotten.remove(at)).is_some();
+        let late = late.and_then(|at| waiting.forgotten.remove(at));
+        let is_late = late.is_some();
+        if let Some(session) = late.and_then(|late| late.session) {
+            waiting.left_calls.answered(session);
+        }
         let request = waiting.answered(id);
         drop(waiting);
         if request.is_none() && !is_late {
@@ -454,16 +462,10 @@ impl Waiting {
     fn forget(&mut self, id: i64) {
         let Some(Request { token, pending }) = self.remove(id) else { return };
         let session = pending.and_then(|pending| pending.session());
-        self.forgotten.push_back(ForgottenRequest { id, token, session, since: Instant::now() });
+        session.into_iter().for_each(|session| self.left_calls.left(session));
+        self.forgotten.push_back(ForgottenRequest { id, token, session });
         let over = self.forgotten.len().saturating_sub(MAX_FORGOTTEN);
         self.forgotten.drain(..over);
-    }
-
-    /// Whether its server may still carry out a call of another session than this one's: it was told that nobody waits for
-    /// it, and need not heed that.
-    fn may_run_for_others(&self, call: &PendingRequest) -> bool {
-        let of_another = |one: &ForgottenRequest| one.session.is_some() && one.session != call.session();
-        self.forgotten.iter().any(|one| of_another(one) && one.since.elapsed() < MAY_RUN)
     }
 
     /// Whether this is the token of a request that nobody waits for any more.
@@ -482,10 +484,12 @@ impl Waiting {
     }
 
     fn forget_task(&mut self, is_its: impl Fn(&Request) -> bool) {
-        for task in self.tasks.extract_if(.., |request| is_its(request)) {
-            if let Some(token) = task.token {
+        for Request { token, pending } in self.tasks.extract_if(.., |request| is_its(request)) {
+            if let Some(token) = token {
                 self.tokens.remove(&token);
             }
+            let session = pending.and_then(|pending| pending.session());
+            session.into_iter().for_each(|session| self.left_calls.left(session));
         }
     }
 
@@ -503,17 +507,22 @@ mod tests {
     use footbridge_calls::events::Events;
 
     #[test]
-    fn a_call_of_another_session_that_was_left_may_still_run() {
+    fn a_call_that_was_left_may_run_until_it_is_answered_and_what_is_no_call_says_nothing() {
         let call = |session| {
             let beside = Beside { session, ..Beside::default() };
             PendingRequest::of_call(Events::default(), beside, None, None)
         };
+        let request = |pending| Request { pending: Some(pending), token: None };
         let mut waiting = Waiting::default();
-        waiting.requests.insert(1, Request { pending: Some(call(1)), token: None });
-        waiting.requests.insert(2, Request { pending: Some(PendingRequest::new()), token: None });
+        waiting.requests.insert(1, request(call(1)));
+        waiting.requests.insert(2, request(PendingRequest::new()));
         waiting.forget(2);
-        assert!(!waiting.may_run_for_others(&call(2)), "what is no call says nothing of anybody");
+        assert!(!waiting.left_calls.may_be_others(Some(2)), "what is no call says nothing of anybody");
         waiting.forget(1);
-        assert!(waiting.may_run_for_others(&call(2)) && !waiting.may_run_for_others(&call(1)));
+        assert!(waiting.left_calls.may_be_others(Some(2)) && !waiting.left_calls.may_be_others(Some(1)));
+        // A task that nobody waits for is left, too.
+        waiting.tasks.push(request(call(3)));
+        waiting.forget_task(|request| request.pending.as_ref().is_some_and(|pending| pending.session() == Some(3)));
+        assert!(waiting.left_calls.may_be_others(Some(1)));
     }
 }

@@ -67,6 +67,11 @@ pub(super) enum HttpError {
 }
 
 impl HttpError {
+    /// Whether the server may have the request, and carry it out, though it said nothing.
+    pub(super) fn may_have_got_there(&self) -> bool {
+        matches!(self, Self::Send(SendError::Lost(_) | SendError::Interim) | Self::Lost(_))
+    }
+
     /// The same for whoever waits for the answer to a request; `not_taken`: the server says by its status that it did
     /// not take the request.
     pub(super) fn answer(&self, not_taken: bool) -> Answer {

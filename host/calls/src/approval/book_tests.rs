@@ -20,6 +20,7 @@ fn key(session: u64, arguments: u8, definition: u8) -> Key {
         arguments: Digest::of([arguments]),
         definition: Some(Digest::of([definition])),
         service: None,
+        asked_by: None,
         policy: Digest::of("p"),
     }
 }

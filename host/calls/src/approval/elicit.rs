@@ -13,7 +13,7 @@ use std::{
     ops::ControlFlow::{Break, Continue},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -33,6 +33,9 @@ use footbridge_core::{digest::Digest, random::NoRandomness};
 
 /// Questions that one call may lead to: more is a server that asks until somebody gives in.
 const MAX_OF_A_CALL: usize = 10;
+
+/// How many calls could ask so far.
+static ASKED_BY: AtomicU64 = AtomicU64::new(0);
 
 /// Who can be asked while a call runs, for the server that runs it.
 #[derive(Debug)]
@@ -62,6 +65,8 @@ enum NotAsked {
     Hushed,
     #[error("nobody can be asked")]
     Nobody,
+    #[error("its session has ended")]
+    Ended,
     #[error("it could not be recorded")]
     Unrecorded,
     #[error("too many bytes are held at once")]
@@ -81,6 +86,7 @@ impl NotAsked {
             Self::OneAtATime | Self::Pending(_) => "too many questions",
             Self::Hushed => "denied before",
             Self::Nobody => "nobody to ask",
+            Self::Ended => "session ended",
             Self::Unrecorded | Self::Busy | Self::Randomness(_) => "busy",
         }
     }
@@ -90,10 +96,11 @@ impl Approvals {
     /// Who can be asked while this call runs.
     pub(crate) fn elicitor(&self, verdict: &Verdict) -> Arc<dyn Elicit> {
         let call = verdict.call();
+        let asked_by = Some(ASKED_BY.fetch_add(1, Ordering::Relaxed));
         Arc::new(Elicitor {
             approvals: self.clone(),
             principal: call.principal().clone(),
-            key: Key { kind: ELICITATION, definition: None, service: None, ..Key::of(verdict) },
+            key: Key { kind: ELICITATION, definition: None, service: None, asked_by, ..Key::of(verdict) },
             effects: call.effects().words(),
             policy: verdict.policy().name().to_owned(),
             pause: Pause::default(),
@@ -147,8 +154,12 @@ impl Elicitor {
         let (key, spare) = (self.key(&canonical), ApprovalId::new()?);
         let about = Arc::new(self.asking(canonical).with_form(form).holding(held));
         let limits = principal.session().limits().approval;
-        let waiter = match approvals.with(|book, now| book.ask(now, New { id: spare, key: key.clone(), about, limits }))
-        {
+        let asked = approvals.with(|book, now| {
+            // Looked at here, so that nothing is asked of one that has just ended what was.
+            let goes_on = principal.session().over().is_going_on();
+            goes_on.then(|| book.ask(now, New { id: spare, key: key.clone(), about, limits }))
+        });
+        let waiter = match asked.ok_or(NotAsked::Ended)? {
             Asked::Waiting(waiter) => waiter,
             Asked::Hushed(_) => return Err(NotAsked::Hushed),
             Asked::TooMany => return Err(NotAsked::Pending(limits.pending_per_session)),
@@ -247,6 +258,7 @@ mod tests {
             definition: None,
             service: None,
             policy: digest,
+            asked_by: Some(1),
         }
     }
 
@@ -256,6 +268,24 @@ mod tests {
             Asked::Waiting(waiter) => waiter,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn the_same_question_of_two_calls_is_answered_by_itself_and_a_no_hushes_a_third() {
+        let (mut book, now) = (Book::new(), Instant::now());
+        let ask = |book: &mut Book<()>, id: u64, asked_by: u64| {
+            let (about, limits) = (Arc::new(()), ApprovalLimits::default());
+            book.ask(now, New { id: ApprovalId(id), key: Key { asked_by: Some(asked_by), ..key() }, about, limits })
+        };
+        let (Asked::Waiting(first), Asked::Waiting(second)) = (ask(&mut book, 1, 1), ask(&mut book, 2, 2)) else {
+            panic!("not both are asked")
+        };
+        book.allow(now, ApprovalId(1), Yes::to_call("me".into()), None).unwrap();
+        book.leave(now, first);
+        assert!(matches!(book.look(now, second), Some((ApprovalId(2), Turn::Wait(_)))), "it was not answered");
+        book.deny(now, ApprovalId(2), "me".into()).unwrap();
+        assert_eq!(book.look(now, second), Some((ApprovalId(2), Turn::Over(State::Denied))));
+        assert!(matches!(ask(&mut book, 3, 3), Asked::Hushed(_)));
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub(super) struct Key {
     /// Which one of its name a service is.
     pub(super) service: Option<u64>,
     pub(super) policy: Digest,
+    /// Of a server's question, the call that it asks about: two may ask the same, and each is answered by itself. A no is one
+    /// to the question, whichever call asks it.
+    pub(super) asked_by: Option<u64>,
 }
 
 impl Key {
@@ -42,12 +45,13 @@ impl Key {
                 _ => None,
             },
             policy: verdict.policy().revision(),
+            asked_by: None,
         }
     }
 
     /// What stands for it where it must not take room.
     pub(super) fn digest(&self) -> Digest {
-        let Self { session, kind, server, name, arguments, definition, service, policy } = self;
+        let Self { session, kind, server, name, arguments, definition, service, policy, asked_by: _ } = self;
         let [arguments, policy] = [arguments, policy].map(ToString::to_string);
         let definition = definition.map(|definition| definition.to_string());
         Digest::of(json!(["approval", session, kind, server, name, arguments, definition, service, policy]).to_string())

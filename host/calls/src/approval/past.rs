@@ -162,7 +162,17 @@ mod tests {
     fn key(session: u64, name: &str) -> Key {
         let digest = Digest::of("x");
         let (server, name) = ("s".to_owned(), name.to_owned());
-        Key { session, kind: "tool", server, name, arguments: digest, definition: None, service: None, policy: digest }
+        Key {
+            session,
+            kind: "tool",
+            server,
+            name,
+            arguments: digest,
+            definition: None,
+            service: None,
+            policy: digest,
+            asked_by: None,
+        }
     }
 
     #[test]

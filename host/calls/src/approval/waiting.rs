@@ -244,11 +244,19 @@ impl Approvals {
         let session = verdict.call().principal().session();
         let limits = session.limits().approval;
         let asked = self.with(|book, now| {
-            // Looked at here, so that nothing is asked under a policy that has just ended what was.
-            let is_current = session.rules().policy().revision() == key.policy;
-            is_current.then(|| book.ask(now, New { id: spare, key: key.clone(), about, limits }))
+            // Looked at here, so that nothing is asked under a policy, or of a session, that has just ended what was.
+            if !session.over().is_going_on() {
+                return Err(Cause::SessionReplaced);
+            }
+            if session.rules().policy().revision() != key.policy {
+                return Err(Cause::ChangedWhileAsked);
+            }
+            Ok(book.ask(now, New { id: spare, key: key.clone(), about, limits }))
         });
-        let Some(asked) = asked else { return refuse(verdict, Cause::ChangedWhileAsked) };
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(cause) => return refuse(verdict, cause),
+        };
         match asked {
             Asked::Waiting(waiter) => Ok(Waiting::new(self.clone(), verdict, key, waiter)),
             Asked::Hushed(left) => refuse(verdict, Cause::DeniedBefore { seconds: left.as_secs() + 1 }),

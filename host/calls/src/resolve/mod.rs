@@ -103,10 +103,16 @@ impl ResolvedCall {
         &self.rules
     }
 
-    /// Whether these are still the rules of its session: a reload may have come in between.
+    /// Whether the rules of its session say what they said, and it has the service that is asked: a reload may have come in
+    /// between.
     #[must_use]
     pub(crate) fn is_by_current_rules(&self) -> bool {
-        Arc::ptr_eq(&self.rules, &self.principal.session().rules())
+        let session = self.principal.session();
+        let has_service = || match &self.request {
+            OutgoingRequest::Service(_) => session.service(self.server.as_str()).is_some(),
+            _ => true,
+        };
+        self.rules.digest() == session.rules().digest() && has_service()
     }
 
     /// What it is about, for rules.

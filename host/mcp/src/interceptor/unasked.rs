@@ -60,7 +60,10 @@ impl Interceptor {
         } else {
             let is_question = self.takes_questions && method == elicitation::METHOD;
             if is_question && !self.add_question(&mut waiting, &id, params) {
-                self.ignored.ignore("a question that belongs to none or several of its calls", text.as_bytes());
+                self.ignored.ignore(
+                    "a question that belongs to none or several of its calls, those that were just left among them",
+                    text.as_bytes(),
+                );
             }
             ServerRequest::CustomRequest(CustomRequest::new(method.chars().take(64).collect::<String>(), None))
         };
@@ -73,7 +76,9 @@ impl Interceptor {
         // Cut past its limit: it is still too long then, and nobody reads what is secret in it.
         let params = self.redactor.scrub(&params[..params.floor_char_boundary(MAX_QUESTION + 1)]).into_owned();
         let running: Vec<_> = waiting.calls().cloned().collect();
-        waiting.questions.add(id, params, running.iter())
+        // One that was left may ask on, and would be answered what another was.
+        let may_be_left = running.iter().any(|call| waiting.left_calls.may_ask(call.session()));
+        !may_be_left && waiting.questions.add(id, params, running.iter())
     }
 
     /// The question that the server asked with this id, once.
@@ -126,7 +131,7 @@ impl Interceptor {
         let mut calls = waiting.calls();
         let (Some(pending), None) = (calls.next().cloned(), calls.next()) else { return };
         drop(calls);
-        if waiting.may_run_for_others(&pending) {
+        if waiting.left_calls.may_be_others(pending.session()) {
             return;
         }
         drop(waiting);

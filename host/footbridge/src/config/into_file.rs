@@ -11,10 +11,15 @@ use std::{
 
 use footbridge_audit::private_folder::{make_private, replace_private};
 use footbridge_core::settings_file::Mistake;
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Writable, WrittenServer, jsonc::LIBERTIES, sources, written};
+use super::{
+    ConfigError, Writable, WrittenServer,
+    jsonc::LIBERTIES,
+    sources,
+    written::{self, SERVERS},
+};
 
 /// What editors on other systems begin a file with; the parser takes it for a character.
 const MARK: &str = "\u{feff}";
@@ -65,13 +70,14 @@ impl NewServers {
         let whole = CstRootNode::parse(text.strip_prefix(MARK).unwrap_or(text), &LIBERTIES)
             .map_err(|error| NotWritten::Unread { path: path.clone(), why: error.to_string() })?;
         let whole_object = whole.object_value_or_set();
-        let list = whole_object.object_value("mcpServers").or_else(|| whole_object.object_value("servers"));
-        let list = list.unwrap_or_else(|| whole_object.object_value_or_set("mcpServers"));
+        // Both may be there, and no name in both.
+        let lists: Vec<CstObject> = SERVERS.iter().filter_map(|list| whole_object.object_value(list)).collect();
+        let list = lists.first().cloned().unwrap_or_else(|| whole_object.object_value_or_set(SERVERS[0]));
         let before = before.map(|(_, text)| text);
         let mut new =
             Self { path, before, text: String::new(), added: Vec::new(), replaced: Vec::new(), kept: Vec::new() };
         for (name, entry) in servers {
-            match list.get(name) {
+            match lists.iter().find_map(|list| list.get(name)) {
                 None => {
                     list.append(name, input(entry));
                     new.added.push(name.clone());
@@ -202,6 +208,19 @@ mod tests {
             assert!(bare.starts_with('{') && added == ["a"], "{text}: {bare}");
             assert_eq!(with_server(&format!("\u{feff}{text}"), false).0, format!("\u{feff}{bare}"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_in_both_lists() {
+        let text = r#"{"mcpServers": {"b": {"command": "x"}}, "servers": {"a": {"command": "old"}}}"#;
+        let a = || vec!["a".to_owned()];
+        let none = Vec::new;
+        assert_eq!(with_server(text, false), (text.to_owned(), [none(), none(), a()]));
+        let (became, what) = with_server(text, true);
+        assert!(what == [none(), a(), none()] && !became.contains("old"), "{became}");
+        let (became, what) = with_server(&text.replace("\"a\"", "\"c\""), false);
+        let became: Value = serde_json::from_str(&became).unwrap();
+        assert_eq!((&became["mcpServers"]["a"]["command"], what), (&json!("new"), [a(), none(), none()]));
     }
 
     #[test]

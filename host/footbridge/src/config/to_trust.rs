@@ -46,6 +46,10 @@ pub(crate) struct ServerDifference {
 pub(crate) enum NotToTrust {
     #[error("{} is not looked for in any folder, so nothing comes of trusting it: name it with --config", .0.display())]
     OtherName(PathBuf),
+    #[error(
+        "what is trusted is kept by its path, and {0:?} is not UTF-8: rename that part of it, or name the file with --config"
+    )]
+    NotUtf8(PathBuf),
     #[error("{}: {why}", path.display())]
     Unread { path: PathBuf, why: String },
     #[error(transparent)]
@@ -71,6 +75,9 @@ impl FileToTrust {
     pub(crate) fn read_real(path: &Path, folders: &Folders) -> Result<Self, NotToTrust> {
         let read = sources::read(path, None, &Writable::default());
         let (path, text) = read.map_err(|why| NotToTrust::Unread { path: path.to_owned(), why })?;
+        if path.to_str().is_none() {
+            return Err(NotToTrust::NotUtf8(path));
+        }
         let mistakes = |found: Vec<Mistake>| NotToTrust::Mistakes(ConfigError(found));
         let servers = written::servers(&path, &text).map_err(mistakes)?;
         let before = TrustedFiles::of(&folders.state).text(&path)?;
@@ -151,8 +158,9 @@ impl FileToTrust {
 #[cfg(test)]
 mod tests {
     use std::{
+        ffi::OsStr,
         fs,
-        os::unix::fs::{PermissionsExt as _, symlink},
+        os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, fs::symlink},
     };
 
     use serde_json::json;
@@ -228,6 +236,15 @@ mod tests {
         assert_eq!(kept, [real.canonicalize().unwrap()]);
         assert!(FileToTrust::read_real(&kept[0], &user.1).unwrap().is_trusted());
         assert!(matches!(FileToTrust::read(&real, &user.1), Err(NotToTrust::OtherName(_))));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_kept_is_refused_by_name() {
+        let user = User::new();
+        let path = user.0.path().join(OsStr::from_bytes(b"w\xff")).join("mcp.json");
+        write(&path, &json!({"a": {}}));
+        let said = FileToTrust::read(&path, &user.1).unwrap_err().to_string();
+        assert!(said.contains("w\\xFF/mcp.json\" is not UTF-8: rename"), "{said}");
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub enum NotMerged {
     /// Parsers read the JSON differently.
     #[error("the arguments cannot be used: {0}")]
     Json(#[from] json::JsonError),
+    /// The same, of what a flag was given.
+    #[error("--{} cannot be used: {}", Escaped(.0), .1)]
+    Flag(String, json::JsonError),
     /// It is none.
     #[error("the arguments are no object: {0}")]
     NoObject(serde_json::Error),
@@ -54,6 +57,9 @@ pub fn merged(
     let mut typed = typed;
     typed.sort_by_key(|flag| flag.path.len());
     for TypedFlag { path, json } in typed {
+        // A member's flag would put another object in the place of this one, with one of two members of a name in it.
+        json::check(json.as_bytes(), json::MAX_ARGUMENT_DEPTH)
+            .map_err(|error| NotMerged::Flag(path.join("."), error))?;
         let value = RawValue::from_string(json).map_err(NotMerged::NoObject)?;
         if put(&mut all, &path, &path, value)? {
             beaten.push(path.join("."));
@@ -164,6 +170,11 @@ mod tests {
     fn json_that_parsers_read_differently_is_refused() {
         for given in [r#"{"a":1,"a":2}"#, "[]", "7"] {
             assert!(put(given, &[]).is_err(), "{given}");
+        }
+        let twice = ("b", r#"{"n":1,"n":2}"#);
+        for typed in [&[twice][..], &[twice, ("b.x", "3")], &[("b.x", "3"), twice]] {
+            let said = put(r#"{"a": "x"}"#, typed).unwrap_err();
+            assert!(said.starts_with("--b cannot be used: ") && said.contains("appears twice"), "{typed:?}: {said}");
         }
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(70), "]".repeat(70));
         assert!(put(&deep, &[]).unwrap_err().contains("deeper"));

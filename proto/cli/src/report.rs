@@ -47,26 +47,26 @@ struct NamedReport {
 struct Given {
     content: Option<Box<RawValue>>,
     structured_content: Option<Box<RawValue>>,
-    #[serde(default)]
-    is_error: bool,
+    is_error: Option<bool>,
 }
 
 impl StepReport {
     /// Of a result.
     pub fn of(result: &RawValue) -> Self {
         let Ok(given) = serde_json::from_str::<Given>(result.get()) else { return Self::failed(NO_RESULT) };
+        let is_error = given.is_error.unwrap_or(false);
         // Old servers leave the content out beside what is structured; without either nothing says that it was done.
-        if given.content.is_none() && given.structured_content.is_none() && !given.is_error {
+        if given.content.is_none() && given.structured_content.is_none() && !is_error {
             return Self::failed(NO_RESULT);
         }
         // Whoever printed it may have laid it out in several lines.
         let in_line = |raw: Box<RawValue>| RawValue::from_string(one_line(&raw)).unwrap_or(raw);
         let content = given.content.filter(|content| content.get().starts_with('[')).map(in_line);
         let content = content.unwrap_or_else(nothing);
-        let error = given.is_error.then(|| said(&content));
+        let error = is_error.then(|| said(&content));
         let structured_content = given.structured_content.map(in_line);
         let data = Data { content, structured_content, steps: None };
-        Self { schema: SCHEMA, success: !given.is_error, error, data }
+        Self { schema: SCHEMA, success: !is_error, error, data }
     }
 
     /// Of what has no result, and why.
@@ -174,11 +174,17 @@ mod tests {
 
     #[test]
     fn what_has_no_content_is_no_success() {
-        for none in ["{}", r#"{"content":null}"#, r#"{"content":null,"structuredContent":null}"#, r#"{"task":{}}"#] {
+        for none in [
+            "{}",
+            r#"{"content":null}"#,
+            r#"{"isError":null}"#,
+            r#"{"content":null,"structuredContent":null}"#,
+            r#"{"task":{}}"#,
+        ] {
             let report = of(none);
             assert!(!report.is_success() && report.error.as_deref() == Some(NO_RESULT), "{none}");
         }
-        for fine in [r#"{"content":[]}"#, r#"{"structuredContent":{"n":1}}"#] {
+        for fine in [r#"{"content":[]}"#, r#"{"structuredContent":{"n":1}}"#, r#"{"content":[],"isError":null}"#] {
             assert!(of(fine).is_success(), "{fine}");
         }
     }

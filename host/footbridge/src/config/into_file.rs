@@ -11,10 +11,18 @@ use std::{
 
 use footbridge_audit::private_folder::{make_private, replace_private};
 use footbridge_core::settings_file::Mistake;
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::{ConfigError, Writable, WrittenServer, jsonc::LIBERTIES, sources, written};
+use super::{
+    ConfigError, Writable, WrittenServer,
+    jsonc::LIBERTIES,
+    sources,
+    written::{self, SERVERS},
+};
+
+/// What editors on other systems begin a file with; the parser takes it for a character.
+const MARK: &str = "\u{feff}";
 
 /// A file as it is to become.
 #[derive(Debug)]
@@ -49,7 +57,7 @@ impl NewServers {
     pub(crate) fn of(path: &Path, servers: &Map<String, Value>, overwrite: bool) -> Result<Self, NotWritten> {
         let before = said(path)?;
         let (path, text) = match &before {
-            Some((real, text)) => (real.clone(), Some(text.clone()).filter(|text| !text.trim().is_empty())),
+            Some((real, text)) => (real.clone(), Some(text.clone()).filter(|text| !is_blank(text))),
             None => (path.to_owned(), None),
         };
         let mistaken = |found: Vec<Mistake>| NotWritten::Mistakes(ConfigError(found));
@@ -57,16 +65,19 @@ impl NewServers {
         let is_same = |name: &str, entry: &Value| {
             there.iter().flatten().any(|server| server.name == *name && server.to_json() == *entry)
         };
-        let whole = CstRootNode::parse(text.as_deref().unwrap_or("{}\n"), &LIBERTIES)
+        let mark = before.as_ref().filter(|(_, text)| text.starts_with(MARK)).map_or("", |_| MARK);
+        let text = text.as_deref().unwrap_or("{}\n");
+        let whole = CstRootNode::parse(text.strip_prefix(MARK).unwrap_or(text), &LIBERTIES)
             .map_err(|error| NotWritten::Unread { path: path.clone(), why: error.to_string() })?;
         let whole_object = whole.object_value_or_set();
-        let list = whole_object.object_value("mcpServers").or_else(|| whole_object.object_value("servers"));
-        let list = list.unwrap_or_else(|| whole_object.object_value_or_set("mcpServers"));
+        // Both may be there, and no name in both.
+        let lists: Vec<CstObject> = SERVERS.iter().filter_map(|list| whole_object.object_value(list)).collect();
+        let list = lists.first().cloned().unwrap_or_else(|| whole_object.object_value_or_set(SERVERS[0]));
         let before = before.map(|(_, text)| text);
         let mut new =
             Self { path, before, text: String::new(), added: Vec::new(), replaced: Vec::new(), kept: Vec::new() };
         for (name, entry) in servers {
-            match list.get(name) {
+            match lists.iter().find_map(|list| list.get(name)) {
                 None => {
                     list.append(name, input(entry));
                     new.added.push(name.clone());
@@ -78,7 +89,7 @@ impl NewServers {
                 Some(_) => new.kept.push(name.clone()),
             }
         }
-        new.text = whole.to_string();
+        new.text = format!("{mark}{whole}");
         Ok(new)
     }
 
@@ -91,7 +102,7 @@ impl NewServers {
     pub(crate) fn servers(&self) -> Result<[Vec<WrittenServer>; 2], NotWritten> {
         let mistaken = |found: Vec<Mistake>| NotWritten::Mistakes(ConfigError(found));
         let of = |text: &str| written::servers(&self.path, text).map_err(mistaken);
-        let before = self.before.as_deref().filter(|text| !text.trim().is_empty());
+        let before = self.before.as_deref().filter(|text| !is_blank(text));
         Ok([of(&self.text)?, before.map(of).transpose()?.unwrap_or_default()])
     }
 
@@ -111,6 +122,10 @@ impl NewServers {
         })
         .map_err(failed)
     }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.strip_prefix(MARK).unwrap_or(text).trim().is_empty()
 }
 
 /// Where the file is and what it says, if it is there.
@@ -172,6 +187,40 @@ mod tests {
             .into();
         assert_eq!(found, json!({"a": {"command": "y"}, "b": {"url": "https://b"}, "c": {"command": "z"}}));
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    /// What a file of this text becomes with a server `a`, and what becomes of that one.
+    fn with_server(text: &str, overwrite: bool) -> (String, [Vec<String>; 3]) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("servers.json");
+        fs::write(&path, text).unwrap();
+        let servers = json!({"a": {"command": "new"}}).as_object().unwrap().clone();
+        let new = NewServers::of(&path, &servers, overwrite).unwrap();
+        new.servers().unwrap();
+        new.write().unwrap();
+        (fs::read_to_string(&path).unwrap(), [new.added, new.replaced, new.kept])
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays_where_it_was() {
+        for text in ["{\"mcpServers\": {\"b\": {\"command\": \"x\"}}}\n", "{\"servers\": {}}", "\n", ""] {
+            let (bare, [added, ..]) = with_server(text, false);
+            assert!(bare.starts_with('{') && added == ["a"], "{text}: {bare}");
+            assert_eq!(with_server(&format!("\u{feff}{text}"), false).0, format!("\u{feff}{bare}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_looked_for_in_both_lists() {
+        let text = r#"{"mcpServers": {"b": {"command": "x"}}, "servers": {"a": {"command": "old"}}}"#;
+        let a = || vec!["a".to_owned()];
+        let none = Vec::new;
+        assert_eq!(with_server(text, false), (text.to_owned(), [none(), none(), a()]));
+        let (became, what) = with_server(text, true);
+        assert!(what == [none(), a(), none()] && !became.contains("old"), "{became}");
+        let (became, what) = with_server(&text.replace("\"a\"", "\"c\""), false);
+        let became: Value = serde_json::from_str(&became).unwrap();
+        assert_eq!((&became["mcpServers"]["a"]["command"], what), (&json!("new"), [a(), none(), none()]));
     }
 
     #[test]

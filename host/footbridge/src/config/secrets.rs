@@ -26,6 +26,9 @@ use footbridge_core::secret::Secret;
 /// Variables that are no secrets: referring to them neither takes them from the command nor out of results.
 const PLAIN: [&str; 10] = ["HOME", "PATH", "PWD", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "TZ", "TMPDIR"];
 
+/// Words in a variable's name that make its literal value one to take out of what servers say.
+const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
 /// The largest file with a secret.
 const MAX_SECRET_FILE: u64 = 1 << 20;
 
@@ -176,6 +179,13 @@ impl Reader<'_> {
     /// As [`Self::read`], where a text may be a path.
     pub(super) fn read_path(&mut self, written: &Written) -> Result<Secret, SecretError> {
         if let Written::Text(text) = written { self.path(text) } else { self.read(written) }
+    }
+
+    /// As [`Self::read_path`], of what a program's variable of this name is set to.
+    pub(super) fn read_variable(&mut self, name: &str, written: &Written) -> Result<Secret, SecretError> {
+        let value = self.read_path(written)?;
+        let name_tells = SECRET_WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
+        Ok(if name_tells { self.keep(value.expose()) } else { value })
     }
 
     /// Fills in the references of a text.

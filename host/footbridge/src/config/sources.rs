@@ -78,10 +78,10 @@ impl Looked {
     }
 }
 
-/// Whether a file of this name is one that is looked for in a working folder.
-pub(crate) fn is_looked_for(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| OF_WORKING_FOLDER.iter().any(|known| Path::new(known).file_name() == Some(name)))
+/// The working folder in which a file of this path is looked for, whatever it leads to; nothing where it is in none.
+pub(super) fn working_folder_of(path: &Path) -> Option<&Path> {
+    let known = OF_WORKING_FOLDER.iter().map(Path::new).find(|known| path.ends_with(known))?;
+    path.ancestors().nth(known.components().count())
 }
 
 /// The places where servers and settings are looked for, whether or not anything is there; settings are the last.
@@ -172,6 +172,22 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use super::*;
+
+    #[test]
+    fn a_file_is_looked_for_in_one_folder() {
+        for (path, folder) in [
+            ("/w/mcp.json", Some("/w")),
+            ("/w/.mcp.json", Some("/w")),
+            ("/w/.claude/mcp.json", Some("/w")),
+            ("/w/.claude/.mcp.json", Some("/w/.claude")),
+            ("/w/.vscode/mcp.json", Some("/w/.vscode")),
+            ("/w/../v/mcp.json", Some("/w/../v")),
+            ("/w/my-mcp.json", None),
+            ("/w/servers.json", None),
+        ] {
+            assert_eq!(working_folder_of(Path::new(path)), folder.map(Path::new), "{path}");
+        }
+    }
 
     #[test]
     fn a_file_of_the_working_folder_is_the_users_only_as_long_as_it_leads_to_theirs() {

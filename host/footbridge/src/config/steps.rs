@@ -245,7 +245,8 @@ impl WrittenStep {
             reader.commands.passed(vars).map(|(name, value)| (name.to_owned(), Secret::new(value))).collect();
         for (name, written) in &self.env {
             wrong.take(&["env", name], NoVariable::check(name));
-            env.extend(wrong.take(&["env", name], reader.read_path(written)).map(|value| (name.clone(), value)));
+            let value = wrong.take(&["env", name], reader.read_variable(name, written));
+            env.extend(value.map(|value| (name.clone(), value)));
         }
         let cwd = self.cwd.as_ref().and_then(|cwd| wrong.take(&["cwd"], reader.path(cwd)));
         let cwd = cwd.map(|cwd| reader.base.join(cwd.expose()));
@@ -354,10 +355,18 @@ mod tests {
         assert_eq!((step.time, &step.missing), (Duration::from_secs(5), &None));
         let TransportSpec::Cli(cli) = &step.server.transport else { panic!("{step:?}") };
         assert!(cli.tools[0].program.env.iter().any(|(name, value)| name == "KEY" && value.expose() == "s3cret-value"));
-        assert_eq!(steps.gathered.secrets.len(), 1);
+        assert_eq!(steps.gathered.secrets.first().map(Secret::expose), Some("s3cret-value"));
         let asked = read_text("name = \"x\"\ncommand = \"cat\"\ntool = \"t\"\ntimeout = \"2m\"", None).unwrap();
         assert!(matches!(asked.steps[0].server.transport, TransportSpec::Stdio(_)));
         assert_eq!(asked.steps[0].tool, "t");
+    }
+
+    #[test]
+    fn a_value_is_a_secret_by_its_variables_name_as_in_servers_files() {
+        let text = "command = \"cat\"\nenv = { MY_TOKEN = \"literal-value\", my_api_key = \"another-value\", LEVEL = \"plain\" }\n";
+        let steps = read_text(text, None).unwrap();
+        let secrets: Vec<&str> = steps.gathered.secrets.iter().map(Secret::expose).collect();
+        assert_eq!(secrets, ["literal-value", "another-value"]);
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! A file of a working folder as it is looked at before it is trusted: what it says now, read once, and what it said when
 //! it was trusted. What a person sees is what is trusted, and what others could change is not.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use footbridge_core::{digest::Digest, settings_file::Mistake};
 use serde_json::Value;
@@ -9,8 +12,8 @@ use serde_json::Value;
 use super::{
     ConfigError, Writable, WrittenServer,
     folders::Folders,
-    references, servers,
-    sources::{self, is_looked_for},
+    servers,
+    sources::{self, working_folder_of},
     trusted::{TrustError, TrustedFiles},
     written::{self, MergedServers, Replacement},
 };
@@ -43,6 +46,10 @@ pub(crate) struct ServerDifference {
 pub(crate) enum NotToTrust {
     #[error("{} is not looked for in any folder, so nothing comes of trusting it: name it with --config", .0.display())]
     OtherName(PathBuf),
+    #[error(
+        "what is trusted is kept by its path, and {0:?} is not UTF-8: rename that part of it, or name the file with --config"
+    )]
+    NotUtf8(PathBuf),
     #[error("{}: {why}", path.display())]
     Unread { path: PathBuf, why: String },
     #[error(transparent)]
@@ -52,30 +59,38 @@ pub(crate) enum NotToTrust {
 }
 
 impl FileToTrust {
-    /// Reads a file and what is known of it.
+    /// Reads a file and what is known of it, by the path at which it is looked for: what that leads to may have any name.
     pub(crate) fn read(path: &Path, folders: &Folders) -> Result<Self, NotToTrust> {
-        if !is_looked_for(path) {
-            return Err(NotToTrust::OtherName(path.to_owned()));
-        }
-        let read = sources::read(path, None, &Writable::default());
-        let (path, text) = read.map_err(|why| NotToTrust::Unread { path: path.to_owned(), why })?;
-        let mistakes = |found: Vec<Mistake>| NotToTrust::Mistakes(ConfigError(found));
-        let servers = written::servers(&path, &text).map_err(mistakes)?;
-        let before = TrustedFiles::of(&folders.state).text(&path)?;
-        let mut file = Self { path, servers, text, before, replaced: Vec::new() };
-        file.replaced = file.replacing(folders)?;
+        let unread = |why: io::Error| NotToTrust::Unread { path: path.to_owned(), why: why.to_string() };
+        let given = std::path::absolute(path).map_err(unread)?;
+        let Some(working) = working_folder_of(&given) else { return Err(NotToTrust::OtherName(path.to_owned())) };
+        let folders = Folders { working: Some(working.to_owned()), ..folders.clone() };
+        let mut file = Self::read_real(path, &folders)?;
+        file.replaced = file.replacing(&given, &folders)?;
         Ok(file)
     }
 
+    /// Reads a file by the path that is kept of one that is trusted. It may have any name, and what it replaces is not
+    /// known: by which path it is looked for is not kept.
+    pub(crate) fn read_real(path: &Path, folders: &Folders) -> Result<Self, NotToTrust> {
+        let read = sources::read(path, None, &Writable::default());
+        let (path, text) = read.map_err(|why| NotToTrust::Unread { path: path.to_owned(), why })?;
+        if path.to_str().is_none() {
+            return Err(NotToTrust::NotUtf8(path));
+        }
+        let mistakes = |found: Vec<Mistake>| NotToTrust::Mistakes(ConfigError(found));
+        let servers = written::servers(&path, &text).map_err(mistakes)?;
+        let before = TrustedFiles::of(&folders.state).text(&path)?;
+        Ok(Self { path, servers, text, before, replaced: Vec::new() })
+    }
+
     /// Which servers of other files it would replace once it is trusted, or be replaced by, and what of theirs it would
-    /// get.
-    fn replacing(&self, folders: &Folders) -> Result<Vec<Replacement>, TrustError> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        let folders = Folders { working: Some(references::project(folder).to_owned()), ..folders.clone() };
-        let (looked, mut taken) = sources::look(&folders)?;
+    /// get, where this is looked for and that is the working folder.
+    fn replacing(&self, given: &Path, folders: &Folders) -> Result<Vec<Replacement>, TrustError> {
+        let (looked, mut taken) = sources::look(folders)?;
         let (mut merged, mut is_added) = (MergedServers::default(), false);
         for place in &looked.tried {
-            let is_this = place.canonicalize().is_ok_and(|real| real == self.path);
+            let is_this = place == given || place.canonicalize().is_ok_and(|real| real == self.path);
             let other = taken.iter().position(|(path, _)| path == place).map(|index| taken.swap_remove(index));
             let servers = match other {
                 _ if is_this && is_added => continue,
@@ -142,11 +157,95 @@ impl FileToTrust {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use std::{
+        ffi::OsStr,
+        fs,
+        os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _, fs::symlink},
+    };
 
     use serde_json::json;
 
     use super::*;
+
+    /// A servers file for its owner alone, in a folder that may not be there yet.
+    fn write(path: &Path, servers: &Value) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, json!({"mcpServers": servers}).to_string()).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// The folders of somebody whose server has a key, and what is said of that one when a file is to be trusted.
+    struct User(tempfile::TempDir, Folders);
+
+    impl User {
+        fn new() -> Self {
+            let place = tempfile::tempdir().unwrap();
+            let home = place.path().join("home");
+            let folders = Folders::find(7, |name| (name == "HOME").then(|| home.as_os_str().to_owned())).unwrap();
+            write(&home.join(".mcp.json"), &json!({"demo": {"command": "x", "env": {"API_KEY": "1"}}}));
+            Self(place, folders)
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn notes(&self, name: &str) -> Vec<String> {
+            let file = FileToTrust::read(&self.path(name), &self.1).unwrap();
+            file.notes().iter().map(|note| note.what.clone()).collect()
+        }
+    }
+
+    #[test]
+    fn keys_that_go_along_are_said_whatever_a_link_leads_to_and_whichever_folder_is_worked_in() {
+        let user = User::new();
+        let theirs = json!({"demo": {"command": "x", "env": {"API_BASE": "https://evil.example"}}});
+        let keeps = |name: &str| {
+            let notes = user.notes(name);
+            assert!(
+                matches!(notes.as_slice(), [one] if one.ends_with("keeps of that one env.API_KEY")),
+                "{name}: {notes:?}"
+            );
+        };
+        for to in ["tools/servers.json", "elsewhere/mcp.json", "other/.claude/mcp.json"] {
+            write(&user.path(to), &theirs);
+            for name in ["work/mcp.json", "work/.claude/mcp.json", "work/.mcp.json"] {
+                fs::create_dir_all(user.path("work/.claude")).unwrap();
+                symlink(user.path(to), user.path(name)).unwrap();
+                keeps(name);
+                fs::remove_file(user.path(name)).unwrap();
+            }
+        }
+        symlink(user.path("other"), user.path("folder")).unwrap();
+        keeps("folder/.claude/mcp.json");
+        // These are looked for where their own folder is worked in.
+        for name in ["work/.vscode/mcp.json", "work/.claude/.mcp.json"] {
+            write(&user.path(name), &theirs);
+            keeps(name);
+        }
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_trusted_whatever_it_is_called() {
+        let user = User::new();
+        let (link, real) = (user.path("work/mcp.json"), user.path("work/tools/servers.json"));
+        write(&real, &json!({"a": {}}));
+        symlink("tools/servers.json", &link).unwrap();
+        FileToTrust::read(&link, &user.1).unwrap().trust(&user.1).unwrap();
+        let kept = TrustedFiles::of(&user.1.state).all().unwrap();
+        assert_eq!(kept, [real.canonicalize().unwrap()]);
+        assert!(FileToTrust::read_real(&kept[0], &user.1).unwrap().is_trusted());
+        assert!(matches!(FileToTrust::read(&real, &user.1), Err(NotToTrust::OtherName(_))));
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_kept_is_refused_by_name() {
+        let user = User::new();
+        let path = user.0.path().join(OsStr::from_bytes(b"w\xff")).join("mcp.json");
+        write(&path, &json!({"a": {}}));
+        let said = FileToTrust::read(&path, &user.1).unwrap_err().to_string();
+        assert!(said.contains("w\\xFF/mcp.json\" is not UTF-8: rename"), "{said}");
+    }
 
     #[test]
     fn differences_are_of_servers_and_hidden_values_are_told() {
@@ -155,8 +254,7 @@ mod tests {
         let folders = Folders::find(7, home).unwrap();
         let path = place.path().join(".mcp.json");
         let says = |servers: &Value| {
-            fs::write(&path, json!({"mcpServers": servers}).to_string()).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+            write(&path, servers);
             FileToTrust::read(&path, &folders).unwrap()
         };
         let first = says(&json!({"a": {"command": "x", "env": {"A_KEY": "one"}}, "b": {"command": "y"}, "c": {}}));

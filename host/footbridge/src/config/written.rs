@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What the servers are under: of most programs, and of VS Code.
-const SERVERS: [&str; 2] = ["mcpServers", "servers"];
+pub(super) const SERVERS: [&str; 2] = ["mcpServers", "servers"];
 /// Members that are merged key by key.
 const MERGED: [MergedMember; 2] = [
     MergedMember {

@@ -76,7 +76,7 @@ fn import(args: &ImportArgs) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
     let from = foreign_file(&args.from, folders.home.as_deref())?;
     let project = args.project.as_ref().map(std::path::absolute).transpose()?.or_else(|| folders.working.clone());
-    let found = read_foreign(&from, project.as_deref())?;
+    let found = read_foreign(&from, project.as_deref(), folders.home.as_deref())?;
     let output = args.output.clone().unwrap_or_else(|| folders.config.join("servers.json"));
     let new = NewServers::of(&output, &found.servers, args.overwrite)?;
     let shown = Shown::of(&new)?;

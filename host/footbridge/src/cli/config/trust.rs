@@ -162,7 +162,7 @@ fn forget(path: &Path, folders: &Folders, json: bool) -> anyhow::Result<bool> {
 
 fn list(folders: &Folders, json: bool) -> anyhow::Result<i32> {
     for path in TrustedFiles::of(&folders.state).all()? {
-        let (state, why) = match FileToTrust::read(&path, folders) {
+        let (state, why) = match FileToTrust::read_real(&path, folders) {
             Ok(file) if file.is_trusted() => ("trusted", None),
             Ok(_) => ("changed", None),
             Err(_) if !path.exists() => ("gone", None),

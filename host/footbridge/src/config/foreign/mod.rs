@@ -88,8 +88,20 @@ pub(crate) fn find(named: &str, home: Option<&Path>) -> Result<PathBuf, NotForei
     })
 }
 
+/// Whether a file is the user's, which is read whichever project is open. Projects have folders such as `.cursor`, too: of
+/// files in one, those of the home folder are.
+fn is_of_user(real: &Path, home: Option<&Path>) -> bool {
+    let mut places = CLIENTS.iter().flat_map(|(_, places)| places.iter());
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    let may_be_projects = project(folder) != folder;
+    places.any(|place| {
+        let own = home.and_then(|home| home.join(place).canonicalize().ok());
+        own.is_some_and(|own| own == *real) || (!may_be_projects && real.ends_with(place))
+    })
+}
+
 /// Reads a file, and of servers that it keeps by folder those of this one.
-pub(crate) fn read(path: &Path, folder: Option<&Path>) -> Result<ForeignFile, NotForeign> {
+pub(crate) fn read(path: &Path, folder: Option<&Path>, home: Option<&Path>) -> Result<ForeignFile, NotForeign> {
     let unread = |why| NotForeign::Unread { path: path.to_owned(), why };
     let (real, text) = sources::read(path, None, &Writable::default()).map_err(unread)?;
     let is_toml = real.extension().is_some_and(|extension| extension == "toml");
@@ -108,8 +120,7 @@ pub(crate) fn read(path: &Path, folder: Option<&Path>) -> Result<ForeignFile, No
     }
     let inputs = whole.member("inputs").and_then(|inputs| inputs.node.elements()).unwrap_or_default();
     let folder_of_file = found.path.parent().unwrap_or(Path::new("/")).to_owned();
-    let of_user = CLIENTS.iter().flat_map(|(_, places)| places.iter()).any(|place| found.path.ends_with(place));
-    let base = Base { folder: project(&folder_of_file), is_project: !of_user };
+    let base = Base { folder: project(&folder_of_file), is_project: !is_of_user(&found.path, home) };
     for server in lists.unwrap_or_default() {
         found.take(server, base, inputs);
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Reads a file of this name and text, of a folder whose place stands as `@`.
+/// Reads a file of this name and text, of a folder whose place stands as `@`, and of which `home` is the home folder.
 fn take(name: &str, text: &str) -> (Value, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().canonicalize().unwrap();
@@ -14,7 +14,7 @@ fn take(name: &str, text: &str) -> (Value, Vec<String>) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let at = folder.display().to_string();
     fs::write(&path, text.replace('@', &at)).unwrap();
-    let found = read(&path, Some(&folder.join("here"))).unwrap();
+    let found = read(&path, Some(&folder.join("here")), Some(&folder.join("home"))).unwrap();
     let plain = |text: String| text.replace(&at, "@");
     let servers = serde_json::from_str(&plain(Value::Object(found.servers).to_string())).unwrap();
     (servers, found.notes.iter().map(|note| plain(note.to_string())).collect())
@@ -94,6 +94,34 @@ fn vscode_asks_for_inputs() {
         ],
     );
     assert!(said[0].contains("(GitHub token) was asked for by the editor: set the variable GH_TOKEN"), "{said:?}");
+}
+
+#[test]
+fn a_file_of_a_project_is_told_from_the_users_own() {
+    let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["${workspaceFolder}/s.js"]}}}"#;
+    for name in [".cursor/mcp.json", ".gemini/settings.json"] {
+        let (servers, said) = take(&format!("project/{name}"), text);
+        assert_eq!(servers, json!({"a": {"command": "a", "args": ["@/project/s.js"]}}), "{name}");
+        notes(&said, &[]);
+        let (servers, said) = take(&format!("home/{name}"), text);
+        assert_eq!(servers, json!({}), "{name}");
+        notes(&said, &["${workspaceFolder} has no counterpart here"]);
+    }
+    // No project has such a file, whoever's it is.
+    let (servers, _) = take("other/.config/Code/User/mcp.json", text);
+    assert_eq!(servers, json!({}));
+}
+
+#[test]
+fn a_file_of_the_user_may_be_a_link() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, kept) = (place.path().join("home"), place.path().join("kept/.cursor"));
+    fs::create_dir_all(&home).unwrap();
+    fs::create_dir_all(&kept).unwrap();
+    fs::write(kept.join("mcp.json"), r#"{"mcpServers": {"a": {"command": "${workspaceFolder}/a"}}}"#).unwrap();
+    std::os::unix::fs::symlink(&kept, home.join(".cursor")).unwrap();
+    let found = read(&home.join(".cursor/mcp.json"), None, Some(&home)).unwrap();
+    assert!(found.servers.is_empty(), "{found:?}");
 }
 
 #[test]
@@ -193,9 +221,9 @@ fn what_is_no_such_file_is_named() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("x.json");
     fs::write(&path, "{\"a\": 1}").unwrap();
-    assert!(matches!(read(&path, None), Err(NotForeign::Nothing(_))));
+    assert!(matches!(read(&path, None, None), Err(NotForeign::Nothing(_))));
     fs::write(&path, "{\"a\": ").unwrap();
-    assert!(matches!(read(&path, None), Err(NotForeign::Mistake(_))));
+    assert!(matches!(read(&path, None, None), Err(NotForeign::Mistake(_))));
     let said = find("cursorr", Some(place.path())).unwrap_err().to_string();
     assert!(said.contains("claude-desktop, claude-code, cursor"), "{said}");
     let said = find("opencode", Some(place.path())).unwrap_err().to_string();

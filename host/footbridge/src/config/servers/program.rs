@@ -16,9 +16,6 @@ use super::{
 use footbridge_core::secret::Secret;
 use footbridge_processes::launch::ProgramSpec;
 
-/// Words in a variable's name that make its literal value one to take out of what servers say.
-const SECRET_WORDS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
-
 /// Programs that gain privileges, or that are nothing without one that does.
 const GAINING: [&str; 5] = ["podman", "buildah", "sudo", "su", "pkexec"];
 
@@ -88,9 +85,7 @@ impl<'n> Entry<'n, '_> {
         for Member { name, node, .. } in written {
             let found = self.part(&node.at, |reader| {
                 NoVariable::check(name)?;
-                let value = reader.read_path(&value(name, node)?).map_err(at(name))?;
-                let name_tells = SECRET_WORDS.iter().any(|word| name.to_ascii_uppercase().contains(word));
-                Ok(if name_tells { reader.keep(value.expose()) } else { value })
+                reader.read_variable(name, &value(name, node)?).map_err(at(name))
             });
             is_whole &= found.is_some();
             env.extend(found.map(|value| (name.clone(), value)));

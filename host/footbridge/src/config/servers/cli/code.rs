@@ -8,10 +8,34 @@ use footbridge_mcp::wrapped::{Piece, Word};
 
 use super::{super::super::exposed::is_starter, is_shell, words::literal_text};
 
-/// Programs that run what follows one of the flags, and beginnings of names with a version behind them.
-const INTERPRETERS: [&str; 7] = ["bun", "deno", "node", "nodejs", "perl", "php", "ruby"];
-const INTERPRETERS_WITH_VERSIONS: [&str; 3] = ["python", "pypy", "lua"];
-const FLAGS: [&str; 4] = ["-c", "-e", "--eval", "-r"];
+/// A program that runs what follows one of its flags.
+struct Interpreter {
+    /// Its name, without a version behind it.
+    name: &'static str,
+    /// Last letters of words that code follows, or a file with some: those of `-e` and `-ne`.
+    letters: &'static str,
+    /// Words that code follows, too.
+    words: &'static [&'static str],
+    /// Last letters of words behind whose value nothing is a flag of its own.
+    ending: &'static str,
+}
+
+const PHP_WORDS: [&str; 4] = ["--run", "--process-begin", "--process-code", "--process-end"];
+const INTERPRETERS: [Interpreter; 11] = [
+    Interpreter { name: "bun", letters: "cepr", words: &["--eval", "--print"], ending: "" },
+    Interpreter { name: "deno", letters: "cepr", words: &["--eval", "eval"], ending: "" },
+    Interpreter { name: "lua", letters: "e", words: &[], ending: "" },
+    Interpreter { name: "luajit", letters: "e", words: &[], ending: "" },
+    Interpreter { name: "node", letters: "cepr", words: &["--eval", "--print"], ending: "" },
+    Interpreter { name: "nodejs", letters: "cepr", words: &["--eval", "--print"], ending: "" },
+    Interpreter { name: "perl", letters: "ceE", words: &[], ending: "" },
+    Interpreter { name: "php", letters: "cerBER", words: &PHP_WORDS, ending: "" },
+    Interpreter { name: "pypy", letters: "c", words: &[], ending: "cm" },
+    Interpreter { name: "python", letters: "c", words: &[], ending: "cm" },
+    Interpreter { name: "ruby", letters: "cer", words: &[], ending: "" },
+];
+/// First words that are no script.
+const SUBCOMMANDS: [&str; 4] = ["eval", "repl", "run", "x"];
 
 /// Why a template would run what a caller says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,28 +51,42 @@ pub(in crate::config) enum CallersCode {
     Code(String),
 }
 
-/// A word: what is the same in each call, and whether there is anything else in it.
+/// A word: what is the same in each call, whether there is anything else in it, and whether it is there in each.
 struct Part {
     text: String,
     has_place: bool,
+    is_always: bool,
 }
 
 /// Looks for the first such thing.
 pub(super) fn of_callers(program: &str, args: &[Vec<Word>]) -> Option<CallersCode> {
-    let part = |word: &Word| {
-        let has_place = word.pieces.iter().any(|piece| !matches!(piece, Piece::Literal(_)));
-        Part { text: literal_text(word), has_place }
-    };
-    let parts: Vec<Part> = args.iter().flatten().map(part).collect();
     let starts = is_starter(program);
+    let parts: Vec<Part> = args.iter().flat_map(|group| group.iter().map(|word| part(word, group))).collect();
     let shell = || {
         let mut words = parts.iter().flat_map(|part| part.text.split_whitespace()).filter(|_| starts);
         words.find(|word| is_shell(Path::new(word))).map(|word| CallersCode::Shell(word.to_owned()))
     };
     let is_chosen = || starts && chooses_program(program, &parts);
-    let interprets = is_interpreter(program) || (starts && parts.iter().any(|part| is_interpreter(&part.text)));
-    let code = || code_in(&parts).filter(|_| interprets).map(|flag| CallersCode::Code(flag.to_owned()));
+    let code = || {
+        let own = Interpreter::of(program).and_then(|one| one.code_in(&parts).map(str::to_owned));
+        own.or_else(|| code_behind(&split(&parts)).filter(|_| starts)).map(CallersCode::Code)
+    };
     shell().or_else(|| is_chosen().then(|| CallersCode::Program(program.to_owned()))).or_else(code)
+}
+
+/// A word of a list of such that are there together or not at all.
+fn part(word: &Word, group: &[Word]) -> Part {
+    let has_place = |word: &Word| word.pieces.iter().any(|piece| !matches!(piece, Piece::Literal(_)));
+    Part { text: literal_text(word), has_place: has_place(word), is_always: !group.iter().any(has_place) }
+}
+
+/// The words as `env -S` makes them of these.
+fn split(parts: &[Part]) -> Vec<Part> {
+    let of = |part: &Part| -> Vec<Part> {
+        let of_text = |text: &str| Part { text: text.to_owned(), ..*part };
+        if part.has_place { vec![of_text(&part.text)] } else { part.text.split_whitespace().map(of_text).collect() }
+    };
+    parts.iter().flat_map(of).collect()
 }
 
 /// Whether a place may be the program that is started: for `env` the first word that is no option and sets no variable,
@@ -66,15 +104,49 @@ fn chooses_program(program: &str, parts: &[Part]) -> bool {
     }
 }
 
-/// The flag behind which a place is code.
-fn code_in(parts: &[Part]) -> Option<&str> {
-    let follows = |pair: &[Part]| FLAGS.contains(&pair[0].text.as_str()) && !pair[0].has_place && pair[1].has_place;
-    let pair = parts.windows(2).find(|pair| follows(pair)).map(|pair| pair[0].text.as_str());
-    let attached = |part: &&Part| part.has_place && FLAGS.iter().any(|flag| part.text.starts_with(flag));
-    pair.or_else(|| parts.iter().find(attached).map(|part| part.text.as_str()))
+/// The flag behind which a place is code, of any interpreter among these words.
+fn code_behind(parts: &[Part]) -> Option<String> {
+    let of = |at: usize| Interpreter::of(&parts[at].text)?.code_in(&parts[at + 1..]);
+    (0..parts.len()).find_map(of).map(str::to_owned)
 }
 
-fn is_interpreter(program: &str) -> bool {
-    let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    INTERPRETERS.contains(&name) || INTERPRETERS_WITH_VERSIONS.iter().any(|start| name.starts_with(start))
+impl Interpreter {
+    /// The one that a program is, by its name: `python3.11` is `python`.
+    fn of(program: &str) -> Option<&'static Self> {
+        let name = Path::new(program).file_name()?.to_str()?;
+        let name = name.split(|c: char| c.is_ascii_digit()).next()?.trim_end_matches('-');
+        INTERPRETERS.iter().find(|one| one.name == name)
+    }
+
+    /// The flag behind which a place is code, among the words that follow its name.
+    fn code_in<'p>(&self, parts: &'p [Part]) -> Option<&'p str> {
+        let own = &parts[..self.script(parts)];
+        let introduces = |text: &str| ends_in(text, self.letters) || self.words.contains(&text);
+        let follows = |pair: &&[Part]| introduces(&pair[0].text) && !pair[0].has_place && pair[1].has_place;
+        let attached = |part: &&Part| {
+            let first = part.text.split_whitespace().next().unwrap_or_default();
+            let begins = || first.get(..2).is_some_and(|start| ends_in(start, self.letters));
+            let is_word = || self.words.iter().any(|word| word.starts_with('-') && first.starts_with(word));
+            part.has_place && (ends_in(first, self.letters) || begins() || is_word())
+        };
+        let pair = own.windows(2).find(follows).map(|pair| pair[0].text.as_str());
+        pair.or_else(|| own.iter().find(attached).map(|part| part.text.as_str()))
+    }
+
+    /// Where its script is: the first word that is neither a flag nor may be the value of one. What follows is the script's.
+    fn script(&self, parts: &[Part]) -> usize {
+        let is_script = |at: &usize| {
+            let (part, before) = (&parts[*at], at.checked_sub(1).map_or("", |before| parts[before].text.as_str()));
+            let may_be_value = before.starts_with('-') && !ends_in(before, self.ending);
+            let is_word = !part.text.starts_with('-') && !SUBCOMMANDS.contains(&part.text.as_str());
+            part.is_always && is_word && !may_be_value
+        };
+        (0..parts.len()).find(is_script).unwrap_or(parts.len())
+    }
+}
+
+/// Whether it is flags of one letter each, the last of them one of these.
+fn ends_in(text: &str, letters: &str) -> bool {
+    let flags = text.strip_prefix('-').filter(|flags| flags.chars().all(|flag| flag.is_ascii_alphanumeric()));
+    flags.is_some_and(|flags| flags.ends_with(|last: char| letters.contains(last)))
 }

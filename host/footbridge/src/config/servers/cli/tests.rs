@@ -160,6 +160,23 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         (json!(["python3", "-c", "{a}"]), "would be code behind \"-c\""),
         (json!(["perl", "-e{a}"]), "would be code behind \"-e\""),
         (json!(["env", "node", ["--eval", "{a}"]]), "would be code behind \"--eval\""),
+        (json!(["env", "-S", "python3 -c", "{a}"]), "would be code behind \"-c\""),
+        (json!(["env", "-u", "perl", "python3", "-c", "{a}"]), "would be code behind \"-c\""),
+        (json!(["perl", "-ne", "{a}"]), "would be code behind \"-ne\""),
+        (json!(["perl", "-lane", "{a}", "file"]), "would be code behind \"-lane\""),
+        (json!(["perl", "-ne print if /{a}/"]), "would be code behind \"-ne print"),
+        (json!(["perl", "-E", "{a}"]), "would be code behind \"-E\""),
+        (json!(["perl", "-I", "lib", "-e", "{a}"]), "would be code behind \"-e\""),
+        (json!(["python3", "-Ic", "{a}"]), "would be code behind \"-Ic\""),
+        (json!(["python3", "-W", "ignore", "-Ic{a}"]), "would be code behind \"-Ic\""),
+        (json!(["python3", ["script.py", "{b}"], "-c", "{a}"]), "would be code behind \"-c\""),
+        (json!(["node", "-p", "{a}"]), "would be code behind \"-p\""),
+        (json!(["node", "-pe", "{a}"]), "would be code behind \"-pe\""),
+        (json!(["node", "--print={a}"]), "would be code behind \"--print=\""),
+        (json!(["node", "-r", "./hook.js", "--print", "{a}"]), "would be code behind \"--print\""),
+        (json!(["php8.2", "-nr", "{a}"]), "would be code behind \"-nr\""),
+        (json!(["deno", "eval", "{a}"]), "would be code behind \"eval\""),
+        (json!(["deno", "eval", "-p", "{a}"]), "would be code behind \"-p\""),
     ] {
         let said = mistakes(&entry(&args));
         assert!(said.contains(says), "{args}: {said}");
@@ -169,6 +186,13 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["timeout", "{seconds}", "cat", "{b}"]),
         json!(["python3", "-c", "import sys; print(sys.argv[1])", "{a}"]),
         json!(["python3", "script.py", "-c", "x", "{a}"]),
+        json!(["python3", "script.py", "-c", "{a}"]),
+        json!(["python3", "-u", "-m", "module", "-c", "{a}"]),
+        json!(["python3", "-E", "script.py", "-p", "{a}"]),
+        json!(["node", "server.js", "-p", "{a}"]),
+        json!(["env", "X=1", "node", "server.js", "--print", "{a}"]),
+        json!(["ruby", "-E", "{a}", "script.rb"]),
+        json!(["perl", "script.pl", "-ne", "{a}"]),
     ] {
         assert_eq!(mistakes(&entry(&args)), "", "{args}");
     }

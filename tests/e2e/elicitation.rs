@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, fs};
 
-use footbridge_tests::{Daemon, Guest, Host, HttpServer, Person, Real, Sent, Servers, programs};
+use footbridge_tests::{Daemon, Guest, Host, HttpServer, Person, Real, Sent, Servers, Tape, programs};
 use serde_json::{Value, json};
 
 fn serves(settings: &str) -> Daemon {
@@ -177,6 +177,25 @@ fn a_question_of_one_of_several_calls_is_declined() {
     assert_eq!(daemon.host.pending(1), pending);
     daemon.host.answers(&["allow", &id(&pending), "--field", "city=Bern"]);
     assert_eq!(told(&first.answer().json())[0]["action"], "accept");
+}
+
+#[test]
+fn a_question_that_may_be_of_a_call_that_was_left_is_declined() {
+    let mut tape = Tape::new();
+    let daemon = Host::with(&Servers::none().recording("asker", &["elicits"], &tape)).serves();
+    let (one, other) = (daemon.opens("agent-1", &[]), daemon.opens("agent-2", &[]));
+    assert_eq!(told(&asks(&other, &[]).answer().json()), &json!([]));
+    let _other = tape.hears("tools/call");
+    let params = json!({"server": "asker", "tool": "echo", "arguments": {"unanswered": true}});
+    let left = one.starts_to_ask("callTool", params);
+    let id = tape.hears("tools/call");
+    drop(left);
+    assert_eq!(tape.hears("notifications/cancelled"), id);
+    // It need not heed that, and what is asked now may be about what it does.
+    for guest in [&other, &one] {
+        assert_eq!(told(&asks(guest, &[trip()]).answer().json()), &json!([{"action": "decline"}]));
+    }
+    assert!(steps(&daemon.host).is_empty());
 }
 
 #[test]

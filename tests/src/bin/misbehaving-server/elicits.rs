@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 use crate::wire::Wire;
 
 /// Asks each of the call's `questions`, one after the other, and answers the call with what it was told. A call that
-/// comes meanwhile is told what became of its own question, or with `takeBack` that the first one was taken back.
+/// comes meanwhile is told what became of its own question, or with `takeBack` that the first one was taken back. One with
+/// `unanswered` has no answer, whoever waits for it.
 pub(crate) fn answer(params: &Value, id: &Value, wire: &Wire, lines: &mut Lines<StdinLock<'static>>) -> io::Result<()> {
+    if params["arguments"]["unanswered"] == true {
+        return Ok(());
+    }
     let mut told = Vec::new();
     for (number, question) in params["arguments"]["questions"].as_array().into_iter().flatten().enumerate() {
         let asked = format!("q{number}");

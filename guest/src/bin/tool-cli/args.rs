@@ -10,7 +10,7 @@ use footbridge_proto::vars;
 
 use crate::{
     stubs::Language,
-    words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed},
+    words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed, VERBS},
 };
 
 /// What to do.
@@ -300,7 +300,8 @@ pub(crate) fn named_step(
     let mut rest = rest.into_iter();
     let json = rest.next();
     if let Some(word) = rest.next() {
-        return Err(ArgsError::TooMany(word));
+        let is_verb = VERBS.contains(&server.as_str());
+        return Err(if is_verb { ArgsError::Verb(server) } else { ArgsError::TooMany(word) });
     }
     let is_call = json.is_some() || !behind.is_empty();
     let call = TypedCall { server, tool, json, behind };
@@ -431,6 +432,7 @@ mod tests {
         assert_eq!(step(&["a", "b"]).unwrap().0, Step::Describe { server: "a".into(), tool: "b".into() });
         assert_eq!(step(&["a", "b", "-"]).unwrap().0, Step::Call(call(Some("-"), Vec::new())));
         assert!(matches!(step(&["a", "b", "{}", "c"]), Err(ArgsError::TooMany(_))));
+        assert!(matches!(step(&["call", "a", "b", "{}"]), Err(ArgsError::Verb(_))));
     }
 
     #[test]

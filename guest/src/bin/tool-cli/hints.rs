@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     asked::{Asked, described},
     failure::Failure,
-    words::SUBCOMMANDS,
+    words::{SUBCOMMANDS, VERBS},
 };
 
 /// What a step named of a server.
@@ -83,6 +83,12 @@ fn of_server(asked: &mut Asked, names: &TypedNames) -> Option<String> {
             "resources are listed by: tool-cli resource list SERVER, and read by: tool-cli resource read SERVER URI"
                 .to_owned(),
         );
+    }
+    if names.is_first && VERBS.contains(&typed) {
+        return Some(format!(
+            "\"{typed}\" is left out here: tool-cli lists servers, tool-cli SERVER its tools, and tool-cli SERVER TOOL ARGS calls \
+             one"
+        ));
     }
     let (_, list) = asked.get::<ListedServers>(method::LIST_SERVERS, &json!({})).ok()?;
     let known: Vec<&str> = list.servers.iter().map(|server| server.name.as_str()).collect();

@@ -98,6 +98,9 @@ pub(crate) struct Options {
     pub(crate) report: bool,
 }
 
+/// What other clients have in front of a server's name, and this one does not.
+pub(crate) const VERBS: [&str; 8] = ["call", "exec", "invoke", "list", "run", "servers", "tools", "use"];
+
 /// Why a command line means nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArgsError {
@@ -107,6 +110,10 @@ pub(crate) enum ArgsError {
     UnknownOption(String),
     #[error("\"{0}\" is one word too many: ARGS is one JSON object, in quotes; see tool-cli --help")]
     TooMany(String),
+    #[error(
+        "\"{0}\" is taken for a server, and what follows is one word too many: leave it out, as in tool-cli SERVER TOOL ARGS"
+    )]
+    Verb(String),
     #[error(
         "unknown resource command \"{0}\": list, templates and read are known \
          (a server of the name resource is reached with tool-cli -- resource)"

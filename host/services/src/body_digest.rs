@@ -4,19 +4,22 @@
 //! Failure paths: where no thread has time, whoever brings the next piece digests what waits, and so does whoever asks
 //! for the digest. So nothing waits for a thread that never comes, and what waits is bounded.
 
-use std::{
-    mem::replace,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use footbridge_core::digest::Digest;
 use ring::digest::{Context as Sha, SHA256};
 use tokio::task::spawn_blocking;
 
 /// From this many bytes on a body is a long one.
 const LONG: u64 = 1024 * 1024;
-/// What is handed over at once, bytes: so much that waking a thread for it costs next to nothing.
+/// What is handed over at once, bytes: a thread is woken for each.
 const PIECE: usize = 128 * 1024;
+/// The same behind so many of them.
+const LARGE_PIECE: usize = 512 * 1024;
+const BEFORE_LARGE: u64 = 64;
+/// A part that is shorter is copied, bytes.
+const SMALL: usize = 4 * 1024;
 
 /// The digest of a body as it passes.
 #[derive(Default)]
@@ -27,9 +30,13 @@ pub(crate) struct BodyDigest {
     long: Option<LongDigest>,
 }
 
-/// That of a long one, which takes up to three pieces of memory.
+/// That of a long one, which holds up to two pieces of it.
 struct LongDigest {
-    piece: Vec<u8>,
+    piece: Vec<Bytes>,
+    /// How long it is, and is to be.
+    length: usize,
+    size: usize,
+    handed_over: u64,
     beside: Arc<Beside>,
 }
 
@@ -37,19 +44,12 @@ struct LongDigest {
 struct Beside {
     /// Of all before what waits. Locked before `waiting`, where both are.
     sha: Mutex<Sha>,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    piece: Option<Vec<u8>>,
-    /// One that was digested, for the next to be put into.
-    spare: Option<Vec<u8>>,
+    waiting: Mutex<Vec<Bytes>>,
 }
 
 impl BodyDigest {
     /// Takes what comes next of the body. In a runtime.
-    pub(crate) fn push(&mut self, data: &[u8]) {
+    pub(crate) fn push(&mut self, data: &Bytes) {
         self.passed += data.len() as u64;
         if self.passed < LONG {
             return self.sha.get_or_insert_with(new_sha).update(data);
@@ -75,30 +75,32 @@ fn new_sha() -> Sha {
 impl LongDigest {
     fn new(sha: Sha) -> Self {
         let beside = Arc::new(Beside { sha: Mutex::new(sha), waiting: Mutex::default() });
-        Self { piece: Vec::with_capacity(PIECE), beside }
+        Self { piece: Vec::new(), length: 0, size: PIECE, handed_over: 0, beside }
     }
 
-    fn push(&mut self, mut data: &[u8]) {
-        while !data.is_empty() {
-            let now;
-            (now, data) = data.split_at(data.len().min(PIECE - self.piece.len()));
-            self.piece.extend_from_slice(now);
-            if self.piece.len() == PIECE {
-                self.hand_over();
-            }
+    fn push(&mut self, data: &Bytes) {
+        // A small one would hold all of the memory that it is a part of.
+        self.piece.push(if data.len() < SMALL { Bytes::copy_from_slice(data) } else { data.clone() });
+        self.length += data.len();
+        if self.length >= self.size {
+            self.hand_over();
         }
     }
 
     fn hand_over(&mut self) {
+        let piece = std::mem::take(&mut self.piece);
         let mut waiting = self.beside.waiting();
-        if waiting.piece.is_some() {
+        if !waiting.is_empty() {
             drop(waiting);
             self.beside.catch_up();
             waiting = self.beside.waiting();
         }
-        let next = waiting.spare.take().unwrap_or_else(|| Vec::with_capacity(PIECE));
-        waiting.piece = Some(replace(&mut self.piece, next));
+        *waiting = piece;
         drop(waiting);
+        (self.length, self.handed_over) = (0, self.handed_over + 1);
+        if self.handed_over == BEFORE_LARGE {
+            self.size = LARGE_PIECE;
+        }
         let beside = Arc::clone(&self.beside);
         // Whether it comes to it or not: whoever needs it done does it then.
         drop(spawn_blocking(move || beside.catch_up()));
@@ -107,8 +109,8 @@ impl LongDigest {
     fn so_far(&mut self) -> Sha {
         self.beside.catch_up();
         let mut sha = self.beside.sha();
-        sha.update(&self.piece);
-        self.piece.clear();
+        self.piece.drain(..).for_each(|part| sha.update(&part));
+        self.length = 0;
         sha.clone()
     }
 }
@@ -118,17 +120,15 @@ impl Beside {
         self.sha.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, Vec<Bytes>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Digests what waits. Whoever comes while another does waits for that one, a twentieth of a millisecond.
+    /// Digests what waits. Whoever comes while another does waits for that one, a fraction of a millisecond.
     fn catch_up(&self) {
         let mut sha = self.sha();
-        let Some(mut piece) = self.waiting().piece.take() else { return };
-        sha.update(&piece);
-        piece.clear();
-        self.waiting().spare = Some(piece);
+        let piece = std::mem::take(&mut *self.waiting());
+        piece.iter().for_each(|part| sha.update(part));
     }
 }
 
@@ -157,15 +157,25 @@ mod tests {
             }
             let now;
             (now, left) = left.split_at(left.len().min(*length));
-            digest.push(now);
+            digest.push(&Bytes::copy_from_slice(now));
         }
     }
 
     fn bodies() -> impl Iterator<Item = Vec<u8>> {
         let long = usize::try_from(LONG).unwrap();
-        [0, 1, 100, long - 1, long, long + 1, long + PIECE, long + 7 * PIECE + 11]
-            .into_iter()
-            .map(|length| (0..length).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect())
+        [
+            0,
+            1,
+            100,
+            long - 1,
+            long,
+            long + 1,
+            long + PIECE,
+            long + 7 * PIECE + 11,
+            long + 64 * PIECE + 2 * LARGE_PIECE + 1,
+        ]
+        .into_iter()
+        .map(|length| (0..length).map(|at| u8::try_from(at * 31 % 251).unwrap()).collect())
     }
 
     #[tokio::test]
@@ -180,12 +190,11 @@ mod tests {
     #[test]
     fn another_thread_digests_what_nobody_asks_for() {
         let runtime = Builder::new_current_thread().build().unwrap();
-        let body = vec![b'x'; usize::try_from(LONG).unwrap() + PIECE];
+        let body = Bytes::from(vec![b'x'; usize::try_from(LONG).unwrap() + PIECE]);
         let mut digest = BodyDigest::default();
         runtime.block_on(async { digest.push(&body) });
         let deadline = Instant::now() + Duration::from_secs(30);
-        // What was digested is there to be filled again.
-        while digest.long.as_ref().unwrap().beside.waiting().spare.is_none() {
+        while !digest.long.as_ref().unwrap().beside.waiting().is_empty() {
             assert!(Instant::now() < deadline, "nobody did");
         }
         assert_eq!(digest.so_far(), Some(Digest::of(&body)));

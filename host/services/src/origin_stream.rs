@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::{Buf as _, BytesMut};
 use http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -23,6 +24,7 @@ use tokio::{
     net::TcpStream,
     time::{Sleep, sleep},
 };
+use tokio_util::io::poll_read_buf;
 
 use crate::shares::Place;
 
@@ -79,10 +81,56 @@ impl Meter {
     }
 }
 
+/// How much is read at once of an origin that sends on and on, bytes. TLS asks for 4 KiB at a time, and each time that
+/// something is taken the kernel tells the origin that there is room again, which costs more than the bytes.
+const AHEAD: usize = 64 * 1024;
+/// After so many reads in a row that brought as much as was asked for, it is taken to do that.
+const FULL_READS: u8 = 8;
+
+/// What was read of an origin beyond what was asked for. Nothing is held of one that is silent.
+#[derive(Debug, Default)]
+struct ReadAhead {
+    bytes: BytesMut,
+    full_reads: u8,
+}
+
+impl ReadAhead {
+    fn poll_read(
+        &mut self,
+        mut inner: Pin<&mut TcpStream>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let asked = buffer.remaining();
+        if self.bytes.is_empty() && (self.full_reads < FULL_READS || asked >= AHEAD) {
+            let before = buffer.filled().len();
+            ready!(inner.poll_read(cx, buffer))?;
+            let is_full = buffer.filled().len() - before == asked;
+            self.full_reads = if is_full { self.full_reads.saturating_add(1) } else { 0 };
+            return Poll::Ready(Ok(()));
+        }
+        if self.bytes.is_empty() {
+            self.bytes.reserve(AHEAD);
+            let Poll::Ready(read) = poll_read_buf(inner.as_mut(), cx, &mut self.bytes) else {
+                self.bytes = BytesMut::new();
+                return Poll::Pending;
+            };
+            if read? < AHEAD / 8 {
+                self.full_reads = 0;
+            }
+        }
+        let now = self.bytes.len().min(asked);
+        buffer.put_slice(&self.bytes[..now]);
+        self.bytes.advance(now);
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// A connection to an origin.
 #[derive(Debug)]
 pub(crate) struct OriginStream {
     inner: TcpStream,
+    ahead: ReadAhead,
     meter: Meter,
     /// How long its other end may take nothing.
     silence: Duration,
@@ -93,7 +141,7 @@ pub(crate) struct OriginStream {
 
 impl OriginStream {
     pub(crate) fn new(inner: TcpStream, meter: Meter, silence: Duration, place: Place) -> Self {
-        Self { inner, meter, silence, stalls: None, _place: place }
+        Self { inner, ahead: ReadAhead::default(), meter, silence, stalls: None, _place: place }
     }
 
     /// What became of a write.
@@ -124,7 +172,7 @@ impl AsyncRead for OriginStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.inner).poll_read(cx, buffer))?;
+        ready!(this.ahead.poll_read(Pin::new(&mut this.inner), cx, buffer))?;
         Poll::Ready(this.meter.count(buffer.filled().len() - before))
     }
 }
@@ -205,18 +253,68 @@ impl<S: Write + Unpin> Write for EndsAtOnce<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncWriteExt as _;
+    use futures::FutureExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_origin_that_takes_nothing_is_not_waited_for_for_ever() {
+    async fn both_ends(meter: Meter) -> (OriginStream, TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let silence = Duration::from_secs(300);
         let inner = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (theirs, _) = listener.accept().await.unwrap();
         let place = crate::shares::Shares::new(1).of(None).place().unwrap();
-        let mut stream = OriginStream::new(inner, Meter::new(1), silence, place);
+        (OriginStream::new(inner, meter, Duration::from_secs(300), place), theirs)
+    }
+
+    #[tokio::test]
+    async fn what_an_origin_sends_on_and_on_is_read_ahead_and_nothing_is_held_once_it_is_silent() {
+        let sent: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[(at % 3) as usize]).collect();
+        let (mut stream, mut theirs) = both_ends(Meter::new(u64::MAX)).await;
+        let (came, theirs) = tokio::join!(
+            async {
+                let (mut came, mut ahead, mut part) = (Vec::new(), 0, [0; 4096]);
+                while came.len() < sent.len() {
+                    let read = stream.read(&mut part).await.unwrap();
+                    came.extend_from_slice(&part[..read]);
+                    ahead = ahead.max(stream.ahead.bytes.len());
+                }
+                assert!(ahead > part.len(), "{ahead}");
+                came
+            },
+            async {
+                theirs.write_all(&sent).await.unwrap();
+                theirs
+            }
+        );
+        assert!(came == sent);
+        let mut part = [0; 4096];
+        assert!(stream.read(&mut part).now_or_never().is_none());
+        assert_eq!((stream.ahead.bytes.len(), stream.ahead.bytes.capacity()), (0, 0));
+        drop(theirs);
+        assert_eq!(stream.read(&mut part).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_read_ahead_counts_when_it_is_taken() {
+        let (mut stream, mut theirs) = both_ends(Meter::new(48 * 1024)).await;
+        theirs.write_all(&[7; 256 * 1024]).await.unwrap();
+        let (mut came, mut part) = (0, [0; 4096]);
+        let refused = loop {
+            match stream.read(&mut part).await {
+                Ok(read) => came += read,
+                Err(error) => break error,
+            }
+        };
+        assert!(
+            refused.to_string().contains("on and on") && came <= 48 * 1024 && came > 40 * 1024,
+            "{came}: {refused}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_origin_that_takes_nothing_is_not_waited_for_for_ever() {
+        let silence = Duration::from_secs(300);
+        let (mut stream, theirs) = both_ends(Meter::new(1)).await;
         let start = tokio::time::Instant::now();
         let stalled = loop {
             match stream.write(&[0; 1 << 16]).await {

@@ -180,11 +180,11 @@ impl Passing {
     }
 
     pub(crate) fn rest(&mut self) -> Bytes {
-        let rest = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default();
+        let rest: Bytes = self.text.as_mut().map(StreamRedactor::finish).unwrap_or_default().into();
         if !rest.is_empty() {
             self.digest.push(&rest);
         }
-        rest.into()
+        rest
     }
 
     pub(crate) fn trailers(&self, all: HeaderMap) -> HeaderMap {

@@ -261,7 +261,7 @@ impl Tally {
         Self { upload, most, bytes, spent, digest, since, over }
     }
 
-    fn passed(&self, data: &[u8]) {
+    fn passed(&self, data: &Bytes) {
         self.digest.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().push(data);
         self.moves();
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);

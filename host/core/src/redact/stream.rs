@@ -164,6 +164,8 @@ impl Finder {
     /// Where something begins, at or after `from`, of which it is not decided yet whether it is a value; the end where
     /// nothing does.
     fn undecided(&self, bytes: &[u8], from: usize) -> usize {
+        // Of what is before that nothing hangs on what comes.
+        let from = from.max(bytes.len().saturating_sub(self.escaped()));
         let line = if self.beginnings.cross_lines { None } else { memrchr(b'\n', &bytes[from..]) };
         let from = line.map_or(from, |at| from + at + 1);
         let as_it_stands = self.beginnings.open(&bytes[from..]).map_or(bytes.len(), |at| from + at);

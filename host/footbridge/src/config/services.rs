@@ -133,7 +133,12 @@ pub fn known(config: &Config, names: &[String]) -> Result<BTreeSet<ServerName>, 
     let one = |name: &String| {
         let found = config.services.iter().find(|spec| spec.name.as_str() == name);
         let known = || config.services.iter().map(|spec| spec.name.to_string()).collect();
-        found.map(|spec| spec.name.clone()).ok_or_else(|| NoService { name: name.clone(), known: known() })
+        let read = || config.files_once().into_iter().map(Path::to_owned).collect();
+        found.map(|spec| spec.name.clone()).ok_or_else(|| NoService {
+            name: name.clone(),
+            known: known(),
+            read: read(),
+        })
     };
     names.iter().map(one).collect()
 }
@@ -150,18 +155,25 @@ pub fn of_names(config: &Config, names: &BTreeSet<ServerName>) -> Result<Vec<Ser
 
 /// There is no service of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no service {name:?}: {}", hint(known))]
+#[error("there is no service {name:?}: {}", hint(known, read))]
 pub struct NoService {
     /// The name.
     pub name: String,
     /// Those that there are.
     pub known: Vec<String>,
+    /// The files that were read.
+    pub read: Vec<PathBuf>,
 }
 
-fn hint(known: &[String]) -> String {
+fn hint(known: &[String], read: &[PathBuf]) -> String {
+    let files: Vec<String> = read.iter().map(|file| file.display().to_string()).collect();
+    let files = if files.is_empty() { "no file was read".to_owned() } else { format!("read: {}", files.join(", ")) };
     match known {
-        [] => "write [services.NAME] into footbridge.toml, as docs/services.md shows".to_owned(),
-        known => format!("choose one of {}", known.join(", ")),
+        [] => format!(
+            "none is configured ({files}). Write [services.NAME] into a footbridge.toml, as docs/services.md shows; one that is not \
+             in the configuration folder, or beside a --config, is read where another --config names it"
+        ),
+        known => format!("choose one of {} ({files})", known.join(", ")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a configuration holds in the clear that shows to the command as it is.
 //!
-//! A net, not a promise: values of `env` and `headers` whose name says secret, and text that is a token by its looks.
+//! A net, not a promise: values of `env` and `headers` whose name says secret, credentials of services, and text that is a
+//! token by its looks.
 
 use std::{io, path::Path};
 
@@ -37,11 +38,23 @@ fn exposed(text: &str) -> Vec<String> {
     if let Ok(value) = serde_json::from_str::<Value>(text) {
         look_into(&value, &mut found);
     }
+    found.extend(credentials(text));
     if found.is_empty() {
         let has_token = |(_, line): &(usize, &str)| shapes::hide(line) != *line;
         found.extend(text.lines().enumerate().filter(has_token).map(|(number, _)| format!("line {}", number + 1)));
     }
     found
+}
+
+/// Credentials of services that are written out, which are secrets whatever they look like.
+fn credentials(text: &str) -> Vec<String> {
+    let Ok(settings) = text.parse::<toml::Table>() else { return Vec::new() };
+    let services = settings.get("services").and_then(toml::Value::as_table).into_iter().flatten();
+    let is_written = |service: &toml::Value| {
+        let credential = service.get("credential").and_then(toml::Value::as_str);
+        credential.is_some_and(|text| !text.trim().is_empty() && !text.contains("${"))
+    };
+    services.filter(|(_, service)| is_written(service)).map(|(name, _)| format!("services.{name}.credential")).collect()
 }
 
 fn look_into(value: &Value, found: &mut Vec<String>) {
@@ -84,6 +97,9 @@ mod tests {
         found.sort();
         assert_eq!(found, ["API_KEY", "OTHER", "a token"]);
         assert!(exposed(r#"{"mcpServers": {"a": {"env": {"K_KEY": {"file": "k"}}}}}"#).is_empty());
+        let services = "[services.a]\ncredential = \"x\"\n[services.b]\ncredential = \"Bearer ${B}\"\n[services.c]\n\
+                        credential = { file = \"c\" }\n";
+        assert_eq!(exposed(services), ["services.a.credential"]);
         assert_eq!(exposed("a = 1\nb = \"ghp_0123456789012345678901234567890123456789\"\n"), ["line 2"]);
     }
 }

@@ -284,6 +284,9 @@ impl Meaning<'_> {
                 (preset.value.as_deref().unwrap_or("{credential}"), user)
             }
         };
+        if let Some(scheme) = written_twice(value, bare(secret.expose())) {
+            self.note("credential", format!("the preset writes {scheme:?} in front of it itself; leave it out here"));
+        }
         match Credential::new(header, value, user, &secret) {
             Ok(Credential { header, secrets }) => FoundCredential { header: Some(header), secrets, lacks: None },
             Err(bad @ BadService::Credential) => self.lacks("credential", NoCredential::NotRead(bad.to_string())),
@@ -356,4 +359,11 @@ impl Meaning<'_> {
         let found = read.and_then(|pem| authorities(&pem).map_err(|error| error.to_string()));
         found.map_err(|what| self.wrong("ca_file", format!("{}: {what}", path.display()))).unwrap_or_default()
     }
+}
+
+/// The word before a credential that it begins with itself.
+fn written_twice<'v>(value: &'v str, secret: &str) -> Option<&'v str> {
+    let (scheme, _) = value.split_once(" {")?;
+    let begins = secret.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
+    (begins && secret[scheme.len()..].starts_with(' ')).then_some(scheme)
 }

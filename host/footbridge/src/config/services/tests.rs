@@ -161,6 +161,17 @@ fn white_space_at_the_ends_of_a_credential_is_left_out_and_noted() {
 }
 
 #[test]
+fn a_credential_that_begins_with_what_its_preset_writes_is_noted() {
+    for (more, is_noted) in [("", true), ("header = \"authorization\"\n", false)] {
+        let all = found(&format!("[services.a]\npreset = \"openai\"\n{more}credential = \"bearer ${{KEY}}\"\n"));
+        let noted =
+            all.notes.iter().any(|note| note.to_string().contains("the preset writes \"Bearer\" in front of it"));
+        assert_eq!(noted, is_noted, "{more}: {:?}", all.notes);
+    }
+    assert!(found("[services.a]\npreset = \"openai\"\ncredential = \"${KEY}\"\n").notes.is_empty());
+}
+
+#[test]
 fn no_command_of_a_service_that_is_not_wanted_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let ran = folder.path().join("ran");

@@ -2,14 +2,16 @@
 //! and it would decide what the next one sees or writes.
 //!
 //! A link counts where a guest may have left it: not directly in a home folder or above one, which no run opens, and not
-//! root's. What it leads to counts where it is hidden, or of this user and out of the folder that the link is in. To have
-//! that, its own path has to be written.
+//! root's, unless this is root. What it leads to counts where it is hidden, or out of the folder that the link is in and at
+//! home, or this user may write it. To have that, its own path has to be written.
 
 use std::{
     env,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
+
+use nix::unistd::{AccessFlags, access};
 
 use crate::config::trust::walk;
 
@@ -75,7 +77,7 @@ impl KeptBack {
 
     fn leads_out(&self, link: &Path, real: &Path) -> bool {
         let is_inside = link.parent().is_some_and(|folder| real.starts_with(folder));
-        !is_inside && self.homes.iter().any(|home| real.starts_with(home))
+        !is_inside && (self.homes.iter().any(|home| real.starts_with(home)) || access(real, AccessFlags::W_OK).is_ok())
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
             ("home/.aws", false),
             ("home/work/src", false),
             ("home/proj/here", false),
-            ("home/proj/data", false),
+            ("home/proj/data", true),
         ] {
             let real = at(path).canonicalize().unwrap();
             assert_eq!(kept.check("--write", &at(path), &real).is_err(), is_refused, "{path}");

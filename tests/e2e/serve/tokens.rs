@@ -77,6 +77,25 @@ fn files_for_a_token_are_for_their_owner_alone_and_a_rotation_replaces_them() {
 }
 
 #[test]
+fn no_session_takes_the_file_that_holds_another_one_s_token() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let file = daemon.host.work().join("one.env");
+    let path = file.to_str().unwrap();
+    let ensure = |name: &str| daemon.host.session(&["ensure", name, "--policy", "open", "--env-file", path]);
+    let _made = ensure("one").well();
+    let before = fs::read_to_string(&file).unwrap();
+    ensure("other").fails(1, &["that file holds the token of session one"]);
+    daemon.host.session(&["create", "third", "--policy", "open"]).well();
+    daemon.host.session(&["rotate", "third", "--env-file", path]).fails(1, &["the token of session one"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    daemon.host.session(&["show", "other"]).fails(1, &["there is no session other"]);
+    // Of one that is no more it is free.
+    assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
+    let _made = ensure("other").well();
+    assert_ne!(fs::read_to_string(&file).unwrap(), before);
+}
+
+#[test]
 fn a_session_that_nobody_can_reach_is_not_ensured_and_keeps_its_token() {
     let daemon = Host::with(&Servers::demo()).serves();
     let made = ensures(&daemon, &[]);

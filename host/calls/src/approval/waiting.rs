@@ -203,6 +203,8 @@ impl Waiting {
             State::Denied => Cause::DeniedByPerson,
             State::Unanswered => Cause::NoUsableAnswer,
             State::Withdrawn if !self.policy_is_current() => Cause::ChangedWhileAsked,
+            // With its session, or with the harness.
+            State::Withdrawn => Cause::Cancelled,
             _ => Cause::ApprovalExpired,
         };
         self.refuse(id, cause)

@@ -46,7 +46,7 @@ impl Handler for Fake {
                 reload_failed: None,
                 record_failed: None,
             }),
-            ControlRequest::Daemon(DaemonRequest::RotateSession(RotateSession { name })) => sent(Created {
+            ControlRequest::Daemon(DaemonRequest::RotateSession(RotateSession { name, .. })) => sent(Created {
                 name,
                 was_there: false,
                 token: Some("fbt_x".into()),
@@ -114,7 +114,7 @@ async fn requests_are_answered_and_refused_by_name() {
         let mut client = ControlClient::connect(&path).unwrap();
         assert_eq!((client.harness.harness.as_str(), client.harness.version.as_str()), ("serve", "9"));
         assert!(client.call(&ListSessions {}).unwrap().is_empty());
-        let created = client.call(&RotateSession { name: "a".into() }).unwrap();
+        let created = client.call(&RotateSession { name: "a".into(), replaces: None }).unwrap();
         assert_eq!((created.name.as_str(), created.token.as_deref()), ("a", Some("fbt_x")));
         assert!(!format!("{created:?}").contains("fbt_"));
         let error = client.call(&ShowSession { name: "b".into() }).unwrap_err();

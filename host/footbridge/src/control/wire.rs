@@ -187,6 +187,9 @@ pub(crate) struct ReloadReport {
     pub(crate) mistakes: Vec<String>,
     /// What is odd, and what did not take effect.
     pub(crate) notes: Vec<String>,
+    /// Which servers and services it changed, as in `servers added: a, b`.
+    #[serde(default)]
+    pub(crate) changes: Vec<String>,
 }
 
 /// A reading that failed.
@@ -252,6 +255,9 @@ pub(crate) struct CreateSession {
     /// Its own limits, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) limits: BTreeMap<String, String>,
+    /// The digest of the token in the file that its own takes the place of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<String>,
 }
 
 /// A session that is to be there, as this would make it.
@@ -278,6 +284,9 @@ pub(crate) struct ShowSession {
 pub(crate) struct RotateSession {
     /// Its name.
     pub(crate) name: String,
+    /// As in [`CreateSession`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) replaces: Option<String>,
 }
 
 /// The end of a session: its connections are cut, its calls cancelled.

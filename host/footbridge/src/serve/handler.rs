@@ -69,9 +69,11 @@ impl Sessions {
             }
             DaemonRequest::ListSessions(ListSessions {}) => sent(self.list().await),
             DaemonRequest::ShowSession(asked) => self.show(&name(&asked.name)?).await.and_then(sent),
-            DaemonRequest::RotateSession(asked) => {
-                self.rotate(&name(&asked.name)?).await.map(|given| created(self, given)).and_then(sent)
-            }
+            DaemonRequest::RotateSession(asked) => self
+                .rotate(&name(&asked.name)?, asked.replaces.as_deref())
+                .await
+                .map(|given| created(self, given))
+                .and_then(sent),
             DaemonRequest::RevokeSession(asked) => {
                 self.revoke(&peer.operator(), &name(&asked.name)?).await?;
                 sent(Revoked { name: asked.name })

@@ -28,6 +28,11 @@ impl Kept {
         Self { stored, closed: None, broken: BTreeMap::new(), life }
     }
 
+    /// Whether it ended, and is here since it could not be taken out of the store.
+    pub(super) fn has_ended(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.ended().is_some())
+    }
+
     /// Whether it has not ended.
     pub(super) fn goes_on(&self) -> bool {
         self.life.as_ref().is_some_and(|life| !life.is_cancelled())

@@ -72,10 +72,12 @@ impl Reloader {
                 let mut notes: Vec<String> = odd.map(ToString::to_string).collect();
                 log_notes(&config);
                 let services = services(&config);
-                notes.extend(tell(take(config).await));
+                let reloaded = take(config).await;
+                let changes = changes(&reloaded);
+                notes.extend(tell(reloaded));
                 *self.services.lock().unwrap_or_else(PoisonError::into_inner) = services;
                 self.went(None);
-                ReloadReport { mistakes: Vec::new(), notes }
+                ReloadReport { mistakes: Vec::new(), notes, changes }
             }
             Err(mistakes) => {
                 for mistake in &mistakes {
@@ -83,7 +85,7 @@ impl Reloader {
                 }
                 tracing::error!("the configuration was not read again: everything stays as it was");
                 self.went(Some(ReloadFailed { at: human::timestamp(SystemTime::now()), mistakes: mistakes.clone() }));
-                ReloadReport { mistakes, notes: Vec::new() }
+                ReloadReport { mistakes, notes: Vec::new(), changes: Vec::new() }
             }
         }
     }
@@ -113,6 +115,20 @@ impl Reloader {
         supervisor::notify(&status);
         *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
     }
+}
+
+/// What a configuration changed, in a line each.
+fn changes(Reloaded { servers, services, .. }: &Reloaded) -> Vec<String> {
+    let all = [
+        ("servers added", &servers.added),
+        ("servers removed", &servers.removed),
+        ("servers restarted", &servers.restarted),
+        ("services added", &services.added),
+        ("services removed", &services.removed),
+        ("services changed", &services.changed),
+    ];
+    let some = all.into_iter().filter(|(_, which)| !which.is_empty());
+    some.map(|(what, which)| format!("{what}: {}", names(which))).collect()
 }
 
 /// Says in the log what a configuration changed. What did not take effect comes back.

@@ -48,7 +48,7 @@ use footbridge_calls::{
     session::{BudgetsSpent, Ended, SessionSpec},
 };
 use footbridge_core::{
-    digest::Digest,
+    digest::{Digest, digest_text},
     limits::overrides::Overrides,
     names::{ServerName, SessionName},
     random::new_token,
@@ -149,6 +149,11 @@ impl Sessions {
     pub(super) async fn ensure(&self, asked: &CreateSession) -> Result<GivenSession, Refusal> {
         let mut all = self.0.kept.lock().await;
         let mut wanted = self.read(asked)?;
+        replaces_no_others(&all, &wanted.name, asked.replaces.as_deref())?;
+        if all.get(&wanted.name).is_some_and(Kept::has_ended) {
+            // It could not be taken out of the store when it did.
+            self.forget(&mut all, &wanted.name, Ended::Revoked).await.map_err(|error| not_stored(&error))?;
+        }
         let Some(kept) = all.get(&wanted.name) else { return self.add(&mut all, asked, wanted).await };
         let refused = |why: &str| {
             let message = format!("there is a session {} already, but {why}", kept.stored.name);
@@ -338,8 +343,9 @@ impl Sessions {
     }
 
     /// Gives a session another token. Where that has no place, it keeps the one it has.
-    pub(super) async fn rotate(&self, name: &SessionName) -> Result<GivenSession, Refusal> {
+    pub(super) async fn rotate(&self, name: &SessionName, replaces: Option<&str>) -> Result<GivenSession, Refusal> {
         let mut all = self.0.kept.lock().await;
+        replaces_no_others(&all, name, replaces)?;
         let kept = all.get_mut(name).filter(|kept| kept.goes_on()).ok_or_else(|| no_such(name))?;
         let token = new_token().map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
         let digest = Digest::of(token.expose());
@@ -510,6 +516,21 @@ fn not_bound(error: &BindError) -> Refusal {
         _ => RefusalKind::Invalid,
     };
     Refusal::new(kind, error.to_string())
+}
+
+/// Refuses to have a token written over that of another session, which may be the only copy.
+fn replaces_no_others(all: &AllKept, name: &SessionName, replaces: Option<&str>) -> Result<(), Refusal> {
+    let is_others = |kept: &&Kept| {
+        kept.stored.name != *name && !kept.has_ended() && replaces == Some(digest_text(kept.stored.token).as_str())
+    };
+    let other = all.values().find(is_others).filter(|_| replaces.is_some());
+    other.map_or(Ok(()), |kept| {
+        let message = format!(
+            "nothing was changed: that file holds the token of session {}; name another file, or revoke that session first",
+            kept.stored.name
+        );
+        Err(Refusal::new(RefusalKind::Invalid, message))
+    })
 }
 
 fn not_stored(error: &StoreError) -> Refusal {

@@ -34,12 +34,13 @@ pub(super) fn reload(json: bool) -> anyhow::Result<i32> {
     let done = client.with_patience(RELOAD_TIME)?.call(&ReloadConfig {})?;
     let ok = done.mistakes.is_empty();
     if json {
-        let all = json!({"ok": ok, "mistakes": done.mistakes, "notes": done.notes});
+        let all = json!({"ok": ok, "mistakes": done.mistakes, "notes": done.notes, "changes": done.changes});
         report::out(&format!("{all}\n"))?;
     } else {
         let mut text = String::new();
         done.mistakes.iter().for_each(|what| text.push_str(&format!("error: {}\n", Escaped(what))));
         done.notes.iter().for_each(|what| text.push_str(&format!("note: {}\n", Escaped(what))));
+        done.changes.iter().for_each(|what| text.push_str(&format!("{}\n", Escaped(what))));
         text.push_str(if ok { "ok: the configuration was read again\n" } else { "everything stays as it was\n" });
         report::out(&text)?;
     }

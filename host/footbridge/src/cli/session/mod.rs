@@ -182,7 +182,8 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
         }
         SessionCommand::Rotate { name, output } => {
             let file = TokenFile::reserve(&output, Existing::Replaced)?;
-            let rotated = connect(socket)?.call(&RotateSession { name: name.to_string() })?;
+            let replaces = file.as_ref().and_then(TokenFile::replaces);
+            let rotated = connect(socket)?.call(&RotateSession { name: name.to_string(), replaces })?;
             token::tell(&output, file, &rotated)
         }
         SessionCommand::Revoke { name, json } => {
@@ -204,7 +205,7 @@ fn create(socket: &Path, args: CreateArgs, in_any_case: bool) -> anyhow::Result<
     let mut client = connect(socket)?;
     let lets_others_in = args.socket_mode & 0o077 != 0 || args.socket_owner.is_some() || !args.allow_uid.is_empty();
     let is_own_folder = args.listen.is_empty();
-    let asked = args.asked();
+    let asked = CreateSession { replaces: file.as_ref().and_then(TokenFile::replaces), ..args.asked() };
     let created = if in_any_case { client.call(&EnsureSession(asked))? } else { client.call(&asked)? };
     token::tell(&output, file, &created)?;
     if lets_others_in && is_own_folder && output.is_for_people() {
@@ -229,6 +230,7 @@ impl CreateArgs {
             socket_mode: self.socket_mode,
             socket_owner: self.socket_owner,
             allow_uids: self.allow_uid,
+            replaces: None,
         }
     }
 }

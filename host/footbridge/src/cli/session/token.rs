@@ -62,6 +62,8 @@ pub(super) struct TokenFile {
     file: NamedTempFile,
     path: PathBuf,
     existing: Existing,
+    /// The digest of the token in what is there.
+    replaces: Option<String>,
 }
 
 impl TokenFile {
@@ -84,7 +86,13 @@ impl TokenFile {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let file = tempfile::Builder::new().prefix(".footbridge-").tempfile_in(folder).with_context(failed)?;
-        Ok(Some(Self { file, path: path.clone(), existing }))
+        let replaces = token_in(path).map(|token| digest_text(Digest::of(token)));
+        Ok(Some(Self { file, path: path.clone(), existing, replaces }))
+    }
+
+    /// The digest of the token in the file that this one takes the place of.
+    pub(super) fn replaces(&self) -> Option<String> {
+        self.replaces.clone()
     }
 
     /// Writes it and puts it into its place.
@@ -107,9 +115,15 @@ fn holds_a_token(path: &Path) -> io::Result<bool> {
 
 /// Whether a file has the token of a session whose digest alone is kept: there may be another session's.
 fn holds_its_token(path: &Path, created: &Created) -> bool {
-    let Ok(Some(line)) = first_line(path) else { return false };
+    let digest = token_in(path).map(|token| digest_text(Digest::of(token)));
+    digest.is_some() && digest == created.token_digest
+}
+
+/// The token in a file that was written for one.
+fn token_in(path: &Path) -> Option<String> {
+    let line = first_line(path).ok()??;
     let token = line.strip_prefix(&variable()).unwrap_or(&line);
-    created.token_digest.as_ref() == Some(&digest_text(Digest::of(token)))
+    Some(token.to_owned()).filter(|token| token.starts_with(token::PREFIX))
 }
 
 fn variable() -> String {

@@ -24,6 +24,7 @@ use footbridge_audit::{
     private_folder::{FolderError, make_private},
 };
 use footbridge_core::random::{NoRandomness, random_text};
+use footbridge_processes::remove_tree::remove_tree;
 
 use super::killed::KilledRun;
 use crate::report;
@@ -168,7 +169,7 @@ impl RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         // What cannot be removed now is swept up by the next run.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
 }
 
@@ -197,7 +198,7 @@ fn sweep(runtime: &Path) -> Vec<KilledRun> {
         let Ok(lock) = lock(&folder) else { continue };
         match KilledRun::read(folder.clone(), lock, &folder.join(WRITES)) {
             Ok(Some(one)) => killed.push(one),
-            Ok(None) => drop(fs::remove_dir_all(&folder)),
+            Ok(None) => drop(remove_tree(&folder)),
             Err(error) => report::note(&format!(
                 "footbridge: an earlier run was killed, and what its command could write cannot be read: {}: {error}; the next \
                  run tries again",

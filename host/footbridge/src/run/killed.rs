@@ -11,7 +11,10 @@ use std::{
 };
 
 use footbridge_audit::lock_file::LockFile;
-use footbridge_processes::sandbox::{files::FilePlan, held_folder::HeldFolder};
+use footbridge_processes::{
+    remove_tree::remove_tree,
+    sandbox::{files::FilePlan, held_folder::HeldFolder},
+};
 
 use super::{
     appeared::{Ended, Repositories},
@@ -49,7 +52,7 @@ impl KilledRun {
             self.look(homes);
         }
         // What cannot be removed now is told by the next run once more.
-        let _ = fs::remove_dir_all(&self.folder);
+        let _ = remove_tree(&self.folder);
     }
 
     fn look(&self, homes: Vec<PathBuf>) {

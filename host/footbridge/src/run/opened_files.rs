@@ -89,6 +89,11 @@ impl OpenedFiles {
         Ok(Self { asked, is_bare, held, git, since, seen })
     }
 
+    /// When the command had not started yet.
+    pub(super) fn since(&self) -> SystemTime {
+        self.since
+    }
+
     /// As they were asked for.
     pub(super) fn asked(&self) -> &AskedFiles {
         &self.asked

@@ -129,7 +129,8 @@ async fn carry_out(
         let _all_is_gone_or_late = kept.kill(KILLED).await;
     }
     *is_over = kept.is_gone();
-    Ok(with_its_output(status?, carriers.end(), signals).await)
+    let output = carriers.end(*is_over);
+    Ok(with_its_output(status?, output, signals).await)
 }
 
 /// Waits for the end, with the command on the local terminal where it has one.

@@ -1,9 +1,17 @@
 //! Every way a run can end: by signals, by force, in the middle of calls. Nothing stays behind, nobody else notices.
 
-use std::{process::Command, time::Instant};
+use std::{
+    fs,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
-use footbridge_tests::{Host, PATIENCE, Person, Running, Servers, Tape, processes};
-use nix::sys::signal::Signal;
+use footbridge_tests::{Host, PATIENCE, Person, Running, Servers, Tape, processes, programs, skipped};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::json;
 
 const SANDBOXES: [&str; 2] = ["net", "none"];
@@ -191,10 +199,127 @@ fn when_a_call_is_under_way_and_the_harness_is_killed_the_record_says_what_had_l
     assert_eq!(tape.count("tools/call"), 1, "sent once");
     // The next run reads nothing of it and calls nothing again; and it says that nobody looked at what was left.
     let next = host.runs_script("tool-cli slow >/dev/null");
-    let unseen = "an earlier run was killed before it could look for what its command left";
-    assert!(next.status == 0 && next.stderr.contains(unseen) && next.stderr.contains("/work: "), "{next:?}");
+    assert!(next.status == 0 && next.stderr.contains(UNSEEN) && next.stderr.contains("/work: "), "{next:?}");
     assert_eq!(host.runs_script("tool-cli slow >/dev/null").well(), "", "once");
     assert_eq!(tape.count("tools/call"), 1, "and never again");
+}
+
+/// The keeper above a process of a host, stopped until this is dropped.
+struct StoppedKeeper(processes::Process);
+
+impl StoppedKeeper {
+    fn above(host: &Host, arguments: &str) -> Self {
+        let keeper = keeper_above(host, arguments);
+        kill(Pid::from_raw(keeper.pid), Signal::SIGSTOP).unwrap();
+        Self(keeper)
+    }
+
+    /// Lets it go on to its end.
+    fn ends(self) {
+        kill(Pid::from_raw(self.0.pid), Signal::SIGCONT).unwrap();
+        self.0.ends();
+    }
+}
+
+impl Drop for StoppedKeeper {
+    fn drop(&mut self) {
+        let _it_has_ended = kill(Pid::from_raw(self.0.pid), Signal::SIGCONT);
+    }
+}
+
+fn keeper_above(host: &Host, arguments: &str) -> processes::Process {
+    let all = processes::naming(host.path());
+    let below = all.iter().find(|process| process.arguments.contains(arguments)).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", below.pid)).unwrap();
+    let above = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+    let keeper = processes::open(above.trim().parse().unwrap()).unwrap();
+    assert_eq!(keeper.arguments, "footbridge __keeper");
+    keeper
+}
+
+/// What the next run says of one that did not look.
+const UNSEEN: &str = "an earlier run was killed before it could look for what its command left";
+
+/// Starts its words, says which process that is, and takes in what that leaves until its input ends. The kernel has stopped
+/// processes go on where they lose their last parent outside of their group.
+const TAKES_IN: &str = "import ctypes, subprocess, sys\n\
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n\
+    print(subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL).pid, flush=True)\n\
+    sys.stdin.read()";
+
+#[test]
+fn what_a_killed_run_left_is_looked_at_once_nothing_of_its_command_runs_any_more() {
+    let test = "what_a_killed_run_left_is_looked_at_once_nothing_of_its_command_runs_any_more";
+    if !programs::on_path("python3") {
+        return skipped(test, "python3 is missing");
+    }
+    let host = Host::with(&Servers::none());
+    let run = host.run_of(&["sh", "-c", "echo ready; sleep 600"]);
+    let mut above = Command::new("python3");
+    above.args(["-I", "-c", TAKES_IN]).arg(run.get_program()).args(run.get_args()).env_clear();
+    above.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut above = Running::start(above.current_dir(run.get_current_dir().unwrap()));
+    let harness = processes::open(above.stdout.line().parse().unwrap()).unwrap();
+    above.stdout.shows("ready\n");
+    let keeper = StoppedKeeper::above(&host, "footbridge-relay --listen");
+    harness.kill();
+    let meanwhile = host.runs_script("echo ran");
+    assert!(meanwhile.stdout == "ran\n" && !meanwhile.stderr.contains(UNSEEN), "{meanwhile:?}");
+    keeper.ends();
+    assert_eq!(above.ends().status, 0);
+    host.leaves_nothing_behind();
+    let next = host.runs_script("echo ran");
+    assert!(next.stdout == "ran\n" && next.stderr.contains(UNSEEN), "{next:?}");
+}
+
+#[test]
+fn what_a_killed_run_left_is_looked_at_also_where_its_runtime_folder_is_gone() {
+    let host = Host::with(&Servers::none());
+    let mut running = host.starts_script("mkdir .vscode; echo ready; sleep 600");
+    running.stdout.shows("ready\n");
+    let keeper = keeper_above(&host, "footbridge-relay --listen");
+    running.killed();
+    keeper.ends();
+    host.leaves_nothing_behind();
+    // As a reset of the machine leaves it.
+    fs::remove_dir_all(host.runtime()).unwrap();
+    let next = host.runs_script("echo ran");
+    assert!(
+        next.stdout == "ran\n" && [UNSEEN, "/.vscode; look"].iter().all(|text| next.stderr.contains(text)),
+        "{next:?}"
+    );
+}
+
+#[test]
+fn where_something_of_the_command_may_be_left_the_next_run_looks() {
+    let host = Host::with(&Servers::none());
+    let mut running = host.starts_script("echo ready; sleep 600");
+    running.stdout.shows("ready\n");
+    keeper_above(&host, "footbridge-relay --listen").kill();
+    let says = ["its status is not known", "something of the command may be left", "/work, is not looked at now"];
+    running.ends().fails(125, &says);
+    host.leaves_nothing_behind();
+    let next = host.runs_script("echo ran");
+    assert!(next.stdout == "ran\n" && next.stderr.contains(UNSEEN), "{next:?}");
+}
+
+#[test]
+fn a_signal_while_servers_end_is_not_lost() {
+    let host = Host::with(&Servers::none().misbehaving("deaf", &["ignores-eof-and-term"]));
+    let mut running = host.starts_script("tool-cli deaf >/dev/null; echo ready; read end; exit 5");
+    running.stdout.shows("ready\n");
+    let keeper = StoppedKeeper::above(&host, "misbehaving-server ignores-eof-and-term");
+    running.hears("end\n");
+    // What the command left was looked at: servers end now.
+    let deadline = Instant::now() + PATIENCE;
+    while fs::read_dir(host.state().join("runs")).unwrap().count() > 0 {
+        assert!(Instant::now() < deadline, "nothing was looked at");
+        thread::sleep(Duration::from_millis(2));
+    }
+    running.signal(Signal::SIGTERM);
+    running.ends().fails(5, &["interrupted while MCP servers end"]);
+    keeper.ends();
+    host.leaves_nothing_behind();
 }
 
 #[test]

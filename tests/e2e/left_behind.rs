@@ -46,19 +46,22 @@ fn belongs_to_the_owner(host: &Host) {
     }
 }
 
-/// Opens what is in /proc, but for processes, to write, and writes nothing.
+/// Opens what is in /proc, but for processes, to write, and writes nothing; and gives it the mode that it has.
 const OPENS: &str = "import os, stat\n\
     for name in os.listdir('/proc'):\n    \
         top = '/proc/' + name\n    \
         if name.isdigit() or os.path.islink(top): continue\n    \
         files = [top] if os.path.isfile(top) else [f + '/' + n for f, _, names in os.walk(top) for n in names]\n    \
         for path in files:\n        \
-            if not stat.S_ISREG(os.lstat(path).st_mode): continue\n        \
+            mode = os.lstat(path).st_mode\n        \
+            if not stat.S_ISREG(mode): continue\n        \
+            try: os.chmod(path, stat.S_IMODE(mode)); print('changed', path)\n        \
+            except OSError: pass\n        \
             try: os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK)); print('opened', path)\n        \
             except OSError: pass\n\
     print('looked')";
 
-fn opens_nothing_of_the_machine(host: &Host) {
+fn changes_nothing_of_the_machine(host: &Host) {
     let ran = host.runs(&["python3", "-I", "-c", OPENS]);
     assert_eq!(ran.stdout, "looked\n", "{ran:?}");
 }
@@ -66,19 +69,19 @@ fn opens_nothing_of_the_machine(host: &Host) {
 #[test]
 fn nothing_in_proc_that_is_of_the_machine_can_be_opened_to_write() {
     for sandbox in sandboxes::ordinary("nothing_in_proc_that_is_of_the_machine_can_be_opened_to_write") {
-        opens_nothing_of_the_machine(&ordinary(sandbox));
+        changes_nothing_of_the_machine(&ordinary(sandbox));
     }
 }
 
 #[test]
-fn who_is_root_outside_can_open_nothing_of_the_machine_either() {
-    let name = "who_is_root_outside_can_open_nothing_of_the_machine_either";
+fn who_is_root_outside_can_change_nothing_of_the_machine_either() {
+    let name = "who_is_root_outside_can_change_nothing_of_the_machine_either";
     if !geteuid().is_root() {
         return skipped(name, "needs root");
     }
     for sandbox in sandboxes::ordinary(name) {
         let host = Host::with(&Servers::none()).sandbox(sandbox);
-        opens_nothing_of_the_machine(&host);
+        changes_nothing_of_the_machine(&host);
         let shadows = "/etc/shadow /etc/gshadow";
         assert_eq!(host.runs_script(&format!("cat {shadows} 2>/dev/null | wc -c")).stdout, "0\n", "{sandbox}");
     }

@@ -162,6 +162,11 @@ impl Kept {
         self.ended.ok_or(LostKeeper)
     }
 
+    /// Whether it has ended and nothing is known to be left of it. Not before [`Self::wait`] or [`Self::kill`] found that.
+    pub fn is_gone(&mut self) -> bool {
+        self.ended.is_some() && matches!(self.keeper.try_wait(), Ok(Some(_)))
+    }
+
     fn close_lifeline(&self) {
         let _already_gone = shutdown(self.channel.as_raw_fd(), Shutdown::Write);
     }

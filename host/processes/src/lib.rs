@@ -17,6 +17,7 @@ pub mod process;
 pub mod pty;
 mod refusal;
 pub mod regular_file;
+pub mod remove_tree;
 pub mod sandbox;
 pub mod signals;
 pub mod sys;

@@ -1,8 +1,8 @@
 //! The folder of one run: its socket, and the programs that its command finds first on its PATH.
 //!
 //! Below the runtime folder, which only this user can enter: `run-XXXX/lock`, held while the run lives,
-//! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, `run-XXXX/writes`, the folders that the command
-//! can write, `run-XXXX/s.footbridge.sock.lock`, held as long as the socket is bound, and `run-XXXX/s/`, which the sandbox sees.
+//! `run-XXXX/empty`, an empty file, `run-XXXX/layer/`, an empty folder, `run-XXXX/s.footbridge.sock.lock`,
+//! held as long as the socket is bound, and `run-XXXX/s/`, which the sandbox sees.
 //! `run-XXXX` is closed to others (0700), and `s` can be entered by all (0711): a container whose users are remapped
 //! sees `s` alone, and as a stranger.
 //! Folders of runs that were killed are removed by the next one: their lock is free.
@@ -10,10 +10,7 @@
 use std::{
     fs::{self, DirBuilder, File},
     io,
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{DirBuilderExt, PermissionsExt, symlink},
-    },
+    os::unix::fs::{DirBuilderExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
 
@@ -24,9 +21,7 @@ use footbridge_audit::{
     private_folder::{FolderError, make_private},
 };
 use footbridge_core::random::{NoRandomness, random_text};
-
-use super::killed::KilledRun;
-use crate::report;
+use footbridge_processes::remove_tree::remove_tree;
 
 /// What every folder of a run starts with.
 const PREFIX: &str = "run-";
@@ -45,8 +40,6 @@ pub(super) enum Tools<'a> {
 pub(super) struct RunFolder {
     path: PathBuf,
     _lock: LockFile,
-    /// Those that were swept up.
-    killed: Vec<KilledRun>,
 }
 
 /// The folder cannot be made.
@@ -88,7 +81,7 @@ impl RunFolder {
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(io(&path))?;
         let lock = lock(&path).map_err(io(&path))?;
-        let mut folder = Self { path, _lock: lock, killed: Vec::new() };
+        let folder = Self { path, _lock: lock };
         for inner in [folder.shown(), folder.bin()] {
             DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
             // Whatever the umask is.
@@ -104,28 +97,8 @@ impl RunFolder {
                 DirBuilder::new().mode(0o700).create(folder.layer()).map_err(io(&folder.layer()))?;
             }
         }
-        // What they noted is told by this run, which is sure to begin by now.
-        folder.killed = sweep(runtime);
+        sweep(runtime);
         Ok(folder)
-    }
-
-    /// Keeps in it which folders of the host the command can write, in case this process cannot look at them when it has
-    /// ended.
-    pub(super) fn note_writes(&self, folders: &[PathBuf]) -> Result<(), RunFolderError> {
-        let path = self.path.join(WRITES);
-        let names: Vec<&[u8]> = folders.iter().map(|folder| folder.as_os_str().as_bytes()).collect();
-        fs::write(&path, names.join(&b'\0')).map_err(|source| RunFolderError::Io { path, source })
-    }
-
-    /// They were looked at.
-    pub(super) fn forget_writes(&self) {
-        // Where that fails, the next run says once too often that nobody did.
-        let _what_was_noted_may_stay = fs::remove_file(self.path.join(WRITES));
-    }
-
-    /// Runs that were killed before they could look at what their commands left, once.
-    pub(super) fn take_killed(&mut self) -> Vec<KilledRun> {
-        std::mem::take(&mut self.killed)
     }
 
     /// The whole of it, which the sandbox does not see.
@@ -168,7 +141,7 @@ impl RunFolder {
 impl Drop for RunFolder {
     fn drop(&mut self) {
         // What cannot be removed now is swept up by the next run.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove_tree(&self.path);
     }
 }
 
@@ -182,30 +155,18 @@ fn wait_for_lock(runtime: &Path) -> Result<LockFile, RunFolderError> {
     LockFile::wait_for(&path).map_err(|source| RunFolderError::Io { path, source })
 }
 
-/// Where [`RunFolder::note_writes`] keeps them.
-const WRITES: &str = "writes";
-
-/// Removes the folders of runs that ended without doing so, but for those that noted something of themselves.
-fn sweep(runtime: &Path) -> Vec<KilledRun> {
-    let Ok(entries) = fs::read_dir(runtime) else { return Vec::new() };
-    let mut killed = Vec::new();
+/// Removes the folders of runs that ended without doing so.
+fn sweep(runtime: &Path) {
+    let Ok(entries) = fs::read_dir(runtime) else { return };
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
         let folder = entry.path();
-        let Ok(lock) = lock(&folder) else { continue };
-        match KilledRun::read(folder.clone(), lock, &folder.join(WRITES)) {
-            Ok(Some(one)) => killed.push(one),
-            Ok(None) => drop(fs::remove_dir_all(&folder)),
-            Err(error) => report::note(&format!(
-                "footbridge: an earlier run was killed, and what its command could write cannot be read: {}: {error}; the next \
-                 run tries again",
-                folder.join(WRITES).display()
-            )),
+        if let Ok(_dead) = lock(&folder) {
+            let _ = remove_tree(&folder);
         }
     }
-    killed
 }
 
 #[cfg(test)]
@@ -226,24 +187,6 @@ mod tests {
         let path = other.shown();
         drop(other);
         assert!(!path.exists() && living.shown().exists());
-    }
-
-    #[test]
-    fn what_a_killed_run_noted_stays_until_it_is_told() {
-        let runtime = tempfile::tempdir().unwrap();
-        let killed = RunFolder::create(runtime.path(), TOOLS).unwrap();
-        killed.note_writes(&[]).unwrap();
-        let path = killed.path().to_owned();
-        // As if it had been killed: it removes nothing, and its lock is another file's.
-        std::mem::forget(killed);
-        fs::remove_file(path.join("lock")).unwrap();
-        let unheard = RunFolder::create(runtime.path(), TOOLS).unwrap();
-        drop(unheard);
-        let mut heard = RunFolder::create(runtime.path(), TOOLS).unwrap();
-        let told = heard.take_killed();
-        assert!(told.len() == 1 && path.exists());
-        told.into_iter().for_each(|run| run.say_what_it_left(Vec::new()));
-        assert!(!path.exists() && RunFolder::create(runtime.path(), TOOLS).unwrap().take_killed().is_empty());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod asked_files;
 mod commands;
 mod container_files;
 mod delivery;
+mod ending;
 mod exposed;
 mod folder;
 mod git_files;
@@ -18,6 +19,7 @@ mod guest;
 mod killed;
 mod links;
 mod moved;
+mod note;
 mod opened_files;
 mod patience;
 mod plan;
@@ -57,8 +59,10 @@ use footbridge_processes::{
     sandbox::{Asked, Nesting, engine, engine_args::host_mounts},
 };
 pub(crate) use guest::GuestBinaries;
+use note::Note;
 use opened_files::OpenedFiles;
 use plan::{Choice, Outside, Plan};
+use supervise::Supervised;
 
 /// What isolates the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -161,8 +165,8 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     let choice = Choice::make(&run).await?;
     let files = AskedFiles::of(&run, folders)?;
     let choice = choice.mounting(&files.container);
-    let mut folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
-    folder.take_killed().into_iter().for_each(|killed| killed.say_what_it_left(files.homes()));
+    let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
+    killed::say_what_killed_runs_left(&folders.state, || files.homes());
     let (listener, endpoint) = bind(&choice, &folder)?;
     tell_agent(&mut run, &endpoint)?;
     let files = OpenedFiles::of(files, &run, folders, &folder, &guest).await?;
@@ -182,6 +186,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     rest.answer(Arc::new(RunHandler::new(&harness, others)));
     harness.approvals().if_nobody(move || ask::say_that_nobody_is_asked(&asking, unaskable));
     let person = person.then(|| Person::new(harness.approvals(), others));
+    let mut note = None;
     // Whatever fails from here on, what was started ends in order.
     let ended = async {
         let token = new_token()?;
@@ -197,19 +202,17 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
         let (services, start) = (&services[..], &files.asked().start);
         let (choice, folder, token, mounted) = (&choice, &folder, &token, &files.asked().container.mounted[..]);
         let plan = Plan { choice, folder, env, command, outside, token, services, nesting, start, mounted };
-        folder.note_writes(&files.asked().writes)?;
-        let prepared = plan.prepare(&endpoint, &guest, files.plan())?;
-        supervise::supervise(prepared, local, person).await
+        note = Note::write(&folders.state, &files.asked().writes, files.since())?;
+        let prepared = plan.prepare(&endpoint, &guest, files.plan())?.noted(note.as_ref())?;
+        anyhow::Ok(supervise::supervise(prepared, local, person).await)
     }
     .await;
-    if let (Choice::Container { engine, .. }, Ok(HARNESS_FAILED)) = (&choice, &ended) {
-        engine.explain_failure();
-    }
+    let mut ended = ended.unwrap_or_else(Supervised::not_started);
+    choice.explain(&ended.status);
     drop(logged);
-    files.say_what_appeared();
-    folder.forget_writes();
-    rest.end(harness.stop()).await;
-    ended
+    ending::look(move || files.say_what_appeared(), note, &mut ended).await;
+    ending::end(rest.end(harness.stop()), &mut ended).await;
+    ended.status
 }
 
 /// How the command comes by `tool-cli`.

@@ -1,8 +1,9 @@
 //! The files of a command from before it starts to after it has ended: held, shown or hidden, and looked at again.
 
 use std::{
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use footbridge_processes::keeper::StartRefusal;
@@ -38,7 +39,7 @@ pub(super) struct OpenedFiles {
     held: Vec<HeldFolder>,
     /// What there was of git there.
     git: GitBefore,
-    /// When that was so.
+    /// When that was so, by the clocks that say when files changed.
     since: SystemTime,
     seen: Seen,
 }
@@ -80,13 +81,18 @@ impl OpenedFiles {
         // What a container writes is held since it was looked at.
         let held = if is_bare { std::mem::take(&mut asked.container.written) } else { hold(&asked.writes)? };
         let git = git_files::look_at_all(&held, Vec::new()).say_before();
-        let since = SystemTime::now();
+        let since = now_in(&held);
         let seen = match run.sandbox {
             Sandbox::None => Seen::default(),
             Sandbox::Net | Sandbox::Bwrap => Seen::of_the_host(&asked, run, folders, folder, guest).await?,
             Sandbox::Podman | Sandbox::Docker => Seen::mounted(&asked),
         };
         Ok(Self { asked, is_bare, held, git, since, seen })
+    }
+
+    /// When the command had not started yet, by the clocks that say when files changed.
+    pub(super) fn since(&self) -> SystemTime {
+        self.since
     }
 
     /// As they were asked for.
@@ -200,6 +206,17 @@ fn hold(writes: &[PathBuf]) -> Result<Vec<HeldFolder>, GuestFilesError> {
     writes.iter().map(|path| HeldFolder::hold(path).map_err(|source| missing(path, source))).collect()
 }
 
+/// The time by the clocks of the file systems of these folders and of this machine, whichever is most behind: servers of file
+/// systems have clocks of their own. What is read-only has none that matters.
+fn now_in(held: &[HeldFolder]) -> SystemTime {
+    let clock = |folder: &HeldFolder| {
+        let meta = tempfile::tempfile_in(folder.path()).and_then(|file| file.metadata()).ok()?;
+        let changed = Duration::new(meta.ctime().try_into().ok()?, meta.ctime_nsec().try_into().ok()?);
+        UNIX_EPOCH.checked_add(changed)
+    };
+    held.iter().filter_map(clock).chain([SystemTime::now()]).min().unwrap_or(UNIX_EPOCH)
+}
+
 /// Says where git would write that commits in the working folder, where it cannot.
 fn say_where_commits_go(asked: &AskedFiles) {
     let Some(git) = commits_to(&asked.start).filter(|git| asked.may_write(&asked.start) && !asked.may_write(git))
@@ -257,5 +274,26 @@ fn say_not_kept(plan: &FilePlan) {
              the command may be able to write them: {}; put a copy in place of each, once you have looked at it",
             names_of(&linked)
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_time_is_that_of_the_folders_and_asking_for_it_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (work, file) = (folder.path().join("work"), folder.path().join("file"));
+        fs::create_dir(&work).unwrap();
+        fs::write(&file, "").unwrap();
+        let held = [&work, &file].map(|path| HeldFolder::hold(path).unwrap());
+        let since = now_in(&held);
+        fs::write(work.join("later"), "").unwrap();
+        assert!(work.join("later").metadata().unwrap().modified().unwrap() >= since);
+        assert!(SystemTime::now() >= since && since >= file.metadata().unwrap().modified().unwrap());
+        assert_eq!(fs::read_dir(&work).unwrap().count(), 1);
     }
 }

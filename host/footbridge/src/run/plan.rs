@@ -16,7 +16,7 @@ use footbridge_proto::{
 };
 
 use super::{
-    Run,
+    HARNESS_FAILED, Run,
     container_files::{ContainerFiles, numbered},
     delivery::SignalDelivery,
     folder::RunFolder,
@@ -47,6 +47,13 @@ pub(super) enum Choice {
 }
 
 impl Choice {
+    /// Says what is known of why a run ended like this.
+    pub(super) fn explain(&self, status: &anyhow::Result<i32>) {
+        if let (Self::Container { engine, .. }, Ok(HARNESS_FAILED)) = (self, status) {
+            engine.explain_failure();
+        }
+    }
+
     /// Finds what is needed, and says what is missing.
     pub(super) async fn make(run: &Run) -> anyhow::Result<Self> {
         let outside = Outside {

@@ -1,6 +1,6 @@
 //! The command while it runs: it is started, gets the signals that this process gets, and has its end waited for.
 
-use std::{io::PipeReader, ops::ControlFlow, time::Duration};
+use std::{io::PipeReader, ops::ControlFlow, os::fd::OwnedFd, time::Duration};
 
 use nix::sys::signal::Signal;
 use tokio::{
@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{HARNESS_FAILED, ask::Person, delivery::SignalDelivery, patience::Patience};
+use super::{HARNESS_FAILED, ask::Person, delivery::SignalDelivery, note::Note, patience::Patience};
 use footbridge_processes::{
     keeper::{Kept, KeptCommand, ProgramStream, SpawnError},
     pty::Local,
@@ -31,10 +31,63 @@ pub(super) struct Prepared {
     pub(super) is_closed: bool,
 }
 
+impl Prepared {
+    /// Has the note of this run be its own until nothing of the command is left, should the harness be killed, too.
+    pub(super) fn noted(mut self, note: Option<&Note>) -> std::io::Result<Self> {
+        if let Some(held) = note.map(Note::duplicate).transpose()?.flatten() {
+            self.command = self.command.held(held);
+        }
+        Ok(self)
+    }
+}
+
+/// What came of a run's command.
+pub(super) struct Supervised {
+    /// The status of the run, or why it has none.
+    pub(super) status: anyhow::Result<i32>,
+    /// Whether nothing of the command is left, as far as its keeper knows.
+    pub(super) is_over: bool,
+    /// For those that come from now on: they do nothing else any more.
+    pub(super) signals: Option<Signals>,
+}
+
+impl Supervised {
+    /// Of a command that was never started.
+    pub(super) fn not_started(error: anyhow::Error) -> Self {
+        Self { status: Err(error), is_over: true, signals: None }
+    }
+
+    /// The next signal that asks for the end.
+    pub(super) async fn signal(&mut self) -> Signal {
+        match &mut self.signals {
+            Some(signals) => signals.next().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Starts the command, passes signals on, and waits until nothing of it is left.
 ///
 /// On the terminal, if there is one, the person in front of it can be asked meanwhile.
-pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: Option<Person>) -> anyhow::Result<i32> {
+pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: Option<Person>) -> Supervised {
+    // Before the command starts: from then on whoever sends a signal expects it to get there.
+    let mut signals = match Signals::listen_if_not_ignored(&PASSED_ON) {
+        Ok(signals) => signals,
+        Err(error) => return Supervised::not_started(error.into()),
+    };
+    let mut is_over = true;
+    let status = carry_out(prepared, local, person, &mut signals, &mut is_over).await;
+    Supervised { status, is_over, signals: Some(signals) }
+}
+
+/// As [`supervise`], which is told by the last one whether anything may be left.
+async fn carry_out(
+    prepared: Prepared,
+    local: Option<Local>,
+    person: Option<Person>,
+    signals: &mut Signals,
+    is_over: &mut bool,
+) -> anyhow::Result<i32> {
     let Prepared { mut command, ready, delivery, is_closed } = prepared;
     let (mut streams, mut carriers) = ([(); 3].map(|()| ProgramStream::Inherit), Carriers::default());
     if let Some(local) = &local {
@@ -45,26 +98,25 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
     }
     let [stdin, stdout, stderr] = streams;
     let command = command.streams(stdin, stdout, stderr);
-    // Before the command starts: from then on whoever sends a signal expects it to get there.
-    let mut signals = Signals::listen_if_not_ignored(&PASSED_ON)?;
     // Now, since the terminal may be closed while the command starts.
     let patience = Patience::new();
-    let (mut kept, mut early) = match started(command, &mut signals).await? {
+    let (mut kept, mut early) = match started(command, signals, is_over).await? {
         ControlFlow::Continue(started) => started,
         ControlFlow::Break(status) => return Ok(status),
     };
     let terminal = kept.terminal.take();
     let ended = async {
         if let Some(ready) = ready {
-            early = match wait_for_init(ready, &mut signals, early).await? {
+            early = match wait_for_init(ready, signals, early).await? {
                 ControlFlow::Continue(early) => early,
                 ControlFlow::Break(signal) => {
                     let killed = async { while kept.kill(KILLED).await.is_none() {} };
-                    return Ok(cut_short(killed, signal, &mut signals).await);
+                    cut_short(killed, signals).await;
+                    return Ok(128 + signal as i32);
                 }
             };
         }
-        wait(&mut kept, &mut signals, early, patience, delivery).await
+        wait(&mut kept, signals, early, patience, delivery).await
     };
     let ended = async {
         tokio::select! {
@@ -72,14 +124,29 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
             never = carriers.feed() => match never {},
         }
     };
-    let status = match (local, terminal, person) {
+    let status = on_terminal(local, terminal, person, ended).await;
+    if status.is_err() {
+        let _all_is_gone_or_late = kept.kill(KILLED).await;
+    }
+    *is_over = kept.is_gone();
+    let output = carriers.end(*is_over);
+    Ok(with_its_output(status?, output, signals).await)
+}
+
+/// Waits for the end, with the command on the local terminal where it has one.
+async fn on_terminal(
+    local: Option<Local>,
+    terminal: Option<OwnedFd>,
+    person: Option<Person>,
+    ended: impl Future<Output = anyhow::Result<i32>>,
+) -> anyhow::Result<i32> {
+    match (local, terminal, person) {
         (Some(local), Some(terminal), Some(mut person)) => {
             local.attach(terminal)?.carry_with(&mut person, ended).await?
         }
         (Some(local), Some(terminal), None) => local.attach(terminal)?.carry(ended).await?,
         _ => ended.await,
-    };
-    Ok(with_its_output(status?, carriers, &mut signals).await)
+    }
 }
 
 /// Starts the command, and keeps a signal that comes meanwhile: it is for the command, which may run already. A second one
@@ -87,7 +154,9 @@ pub(super) async fn supervise(prepared: Prepared, local: Option<Local>, person: 
 async fn started(
     command: KeptCommand,
     signals: &mut Signals,
+    is_over: &mut bool,
 ) -> anyhow::Result<ControlFlow<i32, (Kept, Option<Signal>)>> {
+    *is_over = false;
     let mut spawning = std::pin::pin!(command.spawn());
     let mut early = None;
     let spawned = loop {
@@ -95,30 +164,38 @@ async fn started(
             spawned = &mut spawning => break spawned,
             signal = signals.next() => if early.replace(signal).is_some() {
                 let started = async {
-                    if let Ok(mut kept) = spawning.await {
-                        kept.kill(KILLED).await;
-                    }
+                    *is_over = match spawning.await {
+                        Ok(mut kept) => kept.kill(KILLED).await.is_some() && kept.is_gone(),
+                        Err(error) => is_nothing_left(&error),
+                    };
                 };
-                return Ok(ControlFlow::Break(cut_short(started, signal, signals).await));
+                cut_short(started, signals).await;
+                return Ok(ControlFlow::Break(128 + signal as i32));
             },
         }
     };
     match spawned {
         Ok(kept) => Ok(ControlFlow::Continue((kept, early))),
-        Err(SpawnError::Refused(refusal)) => {
+        Err(error) => {
+            *is_over = is_nothing_left(&error);
+            let SpawnError::Refused(refusal) = error else { return Err(error.into()) };
             crate::report::error(&anyhow::Error::new(refusal.clone()));
             Ok(ControlFlow::Break(refusal.exit_code()))
         }
-        Err(error) => Err(error.into()),
     }
+}
+
+/// Whether what could not be started left nothing.
+fn is_nothing_left(error: &SpawnError) -> bool {
+    !matches!(error, SpawnError::Lost)
 }
 
 /// The status of a run whose command ended with this one, once all that it wrote is where it goes. What is lost was said,
 /// and a command that did not notice has not done what it says.
-async fn with_its_output(status: i32, carriers: Carriers, signals: &mut Signals) -> i32 {
+async fn with_its_output(status: i32, output: impl Future<Output = bool>, signals: &mut Signals) -> i32 {
     tokio::select! {
         biased;
-        is_whole = carriers.end() => if status == 0 && !is_whole { HARNESS_FAILED } else { status },
+        is_whole = output => if status == 0 && !is_whole { HARNESS_FAILED } else { status },
         signal = signals.next() => {
             crate::report::note("footbridge: the command has ended, and the rest of its output is not waited for");
             128 + signal as i32
@@ -127,13 +204,12 @@ async fn with_its_output(status: i32, carriers: Carriers, signals: &mut Signals)
 }
 
 /// Ends a start by its second signal, and waits until nothing is left of what was started, unless a third one comes.
-async fn cut_short(ends: impl Future<Output = ()>, signal: Signal, signals: &mut Signals) -> i32 {
+async fn cut_short(ends: impl Future<Output = ()>, signals: &mut Signals) {
     crate::report::note("footbridge: interrupted twice before the command had started: the start is given up");
     tokio::select! {
         _it_may_hang = timeout(KILLED, ends) => {}
         _ = signals.next() => {}
     }
-    128 + signal as i32
 }
 
 /// Waits until the command's init takes signals; until then they are kept, and the first is given back. A second one

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, read_dir};
+use std::fs::{DirBuilder, File, Metadata, read_dir};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
@@ -41,16 +41,19 @@ fn own_devices() -> [PathBuf; 6] {
     DEVICES.map(|name| Path::new("/dev").join(name))
 }
 
-/// What of /proc is no process and might be written: it is of the whole machine. Who is root outside may write to it
-/// without any capability, and ordinary users to some of it. Whatever a kernel has more of is among it.
+/// What of /proc is no process and might be changed: it is of the whole machine. Who is root outside may write to it, and
+/// give all of it other modes, without any capability, and ordinary users may write to some of it. Whatever a kernel has
+/// more of is among it.
 pub(crate) fn of_the_machine() -> Vec<PathBuf> {
-    let may_be_written = |path: &PathBuf| {
+    let own = nix::unistd::geteuid().as_raw();
+    let may_be_changed = |path: &PathBuf| {
         let is_process = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
         let found = path.symlink_metadata().ok().filter(|_| !is_process);
-        found.is_some_and(|meta| meta.is_dir() || (meta.is_file() && meta.mode() & 0o222 != 0))
+        let is_open = |meta: &Metadata| meta.mode() & 0o222 != 0 || meta.uid() == own;
+        found.is_some_and(|meta| meta.is_dir() || (meta.is_file() && is_open(&meta)))
     };
     let mut all: Vec<PathBuf> = read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-    all.retain(may_be_written);
+    all.retain(may_be_changed);
     all.sort();
     all
 }

@@ -19,8 +19,9 @@ use serde::de::DeserializeOwned;
 
 use crate::sys;
 
-/// Descriptors that one message may carry: the order, three streams, a terminal, and what else the program gets.
-const DESCRIPTORS: usize = 5 + super::order::MORE;
+/// Descriptors that one message may carry: the order, three streams, a terminal, what is held, and what else the program
+/// gets.
+const DESCRIPTORS: usize = 6 + super::order::MORE;
 
 /// Longest message; the longest sent is a refusal that names a path of 4 KiB, escaped.
 const MESSAGE: usize = 64 * 1024;

@@ -46,6 +46,7 @@ pub struct KeptCommand {
     order: Order,
     streams: [ProgramStream; 3],
     local_terminal: Option<OwnedFd>,
+    held: Option<OwnedFd>,
     more: Vec<OwnedFd>,
 }
 
@@ -65,7 +66,7 @@ impl KeptCommand {
             leaves_others: false,
         };
         let helper = PathBuf::from("/proc/self/exe");
-        Self { helper, order, streams: Default::default(), local_terminal: None, more: Vec::new() }
+        Self { helper, order, streams: Default::default(), local_terminal: None, held: None, more: Vec::new() }
     }
 
     /// Adds arguments.
@@ -96,6 +97,13 @@ impl KeptCommand {
     /// keeper also gives it back the settings that it had at the start.
     pub fn local_terminal(mut self, terminal: OwnedFd) -> Self {
         self.local_terminal = Some(terminal);
+        self
+    }
+
+    /// Has the keeper hold this open until nothing of the program is left, also where the harness is killed before: a locked
+    /// file stays locked. The program does not get it.
+    pub fn held(mut self, file: OwnedFd) -> Self {
+        self.held = Some(file);
         self
     }
 
@@ -178,10 +186,11 @@ impl KeptCommand {
         let opening = Opening {
             streams: pipes_of_streams.slots,
             local_terminal: self.local_terminal.is_some(),
+            held: self.held.is_some(),
             own_processes: self.order.confined && self.order.isolation.is_none(),
         };
         let mut descriptors: Vec<RawFd> = vec![order.as_raw_fd()];
-        let others = pipes_of_streams.given.iter().chain(&self.local_terminal).chain(&self.more);
+        let others = pipes_of_streams.given.iter().chain(&self.local_terminal).chain(&self.held).chain(&self.more);
         descriptors.extend(others.map(AsRawFd::as_raw_fd));
         channel::send(&ours, &opening, &descriptors).map_err(pipes)?;
         let keeper = tokio::process::Command::new(&self.helper)
@@ -194,7 +203,7 @@ impl KeptCommand {
             .process_group(0)
             .spawn()
             .map_err(SpawnError::Keeper)?;
-        drop((order, pipes_of_streams.given, self.more));
+        drop((order, pipes_of_streams.given, self.held, self.more));
         let [stdin, stdout, stderr] = pipes_of_streams.ends;
         let mut kept = Kept {
             stdin: stdin.and_then(End::sender),

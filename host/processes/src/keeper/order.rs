@@ -66,12 +66,14 @@ pub(super) struct Order {
     pub(super) leaves_others: bool,
 }
 
-/// The first message, with the order's file, the given streams, the local terminal, and then what else the program
-/// gets as descriptors.
+/// The first message, with the order's file, the given streams, the local terminal, what is held, and then what else the
+/// program gets as descriptors.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Opening {
     pub(super) streams: [Slot; 3],
     pub(super) local_terminal: bool,
+    /// Whether there is something that the keeper has open as long as anything is left.
+    pub(super) held: bool,
     /// Whether the program gets a pid namespace, where there are any.
     pub(super) own_processes: bool,
 }

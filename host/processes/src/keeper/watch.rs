@@ -48,6 +48,8 @@ struct Keeper {
     /// Open until the program runs.
     starting: Option<File>,
     local_terminal: Option<(OwnedFd, Termios)>,
+    /// Open as long as anything is left.
+    _held: Option<OwnedFd>,
     /// The first process of the program's namespace lives as long as its end of this.
     own_processes: Option<OwnProcesses>,
 }
@@ -75,6 +77,7 @@ fn start() -> nix::Result<Keeper> {
     let count = opening.streams.iter().filter(|slot| **slot == Slot::Given).count();
     let given: Vec<OwnedFd> = descriptors.by_ref().take(count).collect();
     let local_terminal = if opening.local_terminal { descriptors.next() } else { None };
+    let held = if opening.held { descriptors.next() } else { None };
     let (starting, refusals) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     match fork(order.isolation.as_ref()) {
         Ok(ForkResult::Child) => {
@@ -97,7 +100,6 @@ fn start() -> nix::Result<Keeper> {
             // From here on nobody of the same user may look into the environment that the order holds.
             set_dumpable(false)?;
             let local_terminal = local_terminal.and_then(|fd| tcgetattr(&fd).ok().map(|state| (fd, state)));
-            let starting = Some(File::from(starting));
             let Order { target, cleanup, leaves_others, .. } = order;
             Ok(Keeper {
                 program: child,
@@ -106,8 +108,9 @@ fn start() -> nix::Result<Keeper> {
                 leaves_others,
                 channel,
                 signals,
-                starting,
+                starting: Some(File::from(starting)),
                 local_terminal,
+                _held: held,
                 own_processes,
             })
         }

@@ -6,6 +6,9 @@
 //! Below the given place: `XXXX`, one for each process that starts programs, locked while that lives, and in it one
 //! for each program. Those of processes that were killed are removed by the next one: their lock is free.
 //!
+//! What a program left may take long to remove. So that has threads of its own, and nothing waits for it but the end of the
+//! process, for a while.
+//!
 //! Failure: a folder that cannot be made ends the start. Without a place the folder is `/`, where only root writes.
 
 use std::{
@@ -16,11 +19,19 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
+    thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use footbridge_audit::lock_file::LockFile;
 use footbridge_core::random::random_text;
+
+use crate::{priority::give_way, remove_tree::remove_tree};
+
+/// How long the end of a process waits for its folder to go.
+const LAST: Duration = Duration::from_secs(10);
 
 /// Makes a folder for each program that starts. Clones share one place.
 #[derive(Debug, Clone, Default)]
@@ -37,10 +48,12 @@ struct Place {
 #[derive(Debug)]
 struct OurFolder {
     path: PathBuf,
-    _lock: LockFile,
+    /// Until it is being removed.
+    lock: Option<LockFile>,
+    removing: Vec<JoinHandle<()>>,
 }
 
-/// The folder of one program. Dropping it removes it.
+/// The folder of one program. Dropping it has it removed.
 #[derive(Debug)]
 pub struct StartFolder {
     path: PathBuf,
@@ -79,24 +92,35 @@ impl StartFolder {
 
 impl Drop for StartFolder {
     fn drop(&mut self) {
-        if self.place.is_some() {
+        if let Some(place) = &self.place
+            && let Some(ours) = &mut *place.ours.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            let path = std::mem::take(&mut self.path);
             // What a process that is still ending writes into it is removed with the whole.
-            let _ = fs::remove_dir_all(&self.path);
+            ours.beside(move || drop(remove_tree(&path)));
         }
     }
 }
 
 impl Drop for OurFolder {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next process.
-        let _ = fs::remove_dir_all(&self.path);
+        let (path, lock) = (std::mem::take(&mut self.path), self.lock.take());
+        let others = std::mem::take(&mut self.removing);
+        let (done, is_done) = mpsc::sync_channel::<()>(0);
+        self.beside(move || {
+            let (_until_it_is_gone, _done) = (lock, done);
+            others.into_iter().for_each(|other| drop(other.join()));
+            drop(remove_tree(&path));
+        });
+        // What is not gone by then, or cannot be removed, is removed by the next process.
+        let _gone_or_late = is_done.recv_timeout(LAST);
     }
 }
 
 impl Place {
     fn make(&self) -> io::Result<PathBuf> {
         let mut ours = self.ours.lock().unwrap_or_else(PoisonError::into_inner);
-        let ours = match &*ours {
+        let ours = match &mut *ours {
             Some(ours) => ours,
             None => ours.insert(OurFolder::below(&self.base)?),
         };
@@ -113,17 +137,30 @@ impl OurFolder {
         if !meta.is_dir() || meta.uid() != nix::unistd::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
             return Err(io::Error::other("it must be a folder of this user that nobody else can write to"));
         }
-        sweep(base);
-        loop {
+        let (path, lock) = loop {
             let path = base.join(random_text::<6>().map_err(io::Error::other)?);
             private_folder(&path)?;
             // Until it is locked another process may take it for a dead one's.
             if let Ok(lock) = lock(&path)
                 && path.is_dir()
             {
-                return Ok(Self { path, _lock: lock });
+                break (path, lock);
             }
-        }
+        };
+        let mut ours = Self { path, lock: Some(lock), removing: Vec::new() };
+        let base = base.to_owned();
+        ours.beside(move || sweep(&base));
+        Ok(ours)
+    }
+
+    /// Has this done by a thread that gives way to others. Where there can be no more, it is left to the next process.
+    fn beside(&mut self, work: impl FnOnce() + Send + 'static) {
+        self.removing.retain(|other| !other.is_finished());
+        let given_way = move || {
+            give_way();
+            work();
+        };
+        self.removing.extend(thread::Builder::new().name("remove".to_owned()).spawn(given_way));
     }
 }
 
@@ -141,14 +178,25 @@ fn sweep(base: &Path) {
     for path in entries.flatten().map(|entry| entry.path()) {
         // Held while it is removed: whoever has just made it is kept from taking it for good.
         if let Ok(_dead) = lock(&path) {
-            let _ = fs::remove_dir_all(&path);
+            let _ = remove_tree(&path);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
+    use crate::remove_tree::tests::{deep, with_few_files};
+
+    fn wait_until_gone(folder: &Path) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while folder.exists() {
+            assert!(Instant::now() < deadline, "{} is still there", folder.display());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
 
     fn names(base: &Path) -> Vec<PathBuf> {
         fs::read_dir(base).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -169,7 +217,8 @@ mod tests {
         fs::write(one.path().join("json.py"), "").unwrap();
         let gone = one.path().to_owned();
         drop(one);
-        assert!(!gone.exists() && other.path().exists());
+        wait_until_gone(&gone);
+        assert!(other.path().exists());
         drop((other, folders));
         assert_eq!(names(&base), Vec::<PathBuf>::new());
     }
@@ -181,7 +230,25 @@ mod tests {
         let folder = living.make().unwrap();
         fs::create_dir_all(base.path().join("dead/0")).unwrap();
         let _other = StartFolders::below(base.path()).make().unwrap();
-        assert!(!base.path().join("dead").exists() && folder.path().exists());
+        wait_until_gone(&base.path().join("dead"));
+        assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn deep_folders_of_programs_keep_none_from_being_removed() {
+        let base = tempfile::tempdir().unwrap();
+        with_few_files(base.path(), |base| {
+            fs::create_dir_all(base.join("dead/0")).unwrap();
+            deep(&base.join("dead/0/d"), 300);
+            let folders = StartFolders::below(base);
+            let folder = folders.make().unwrap();
+            deep(&folder.path().join("d"), 300);
+            let gone = folder.path().to_owned();
+            drop(folder);
+            wait_until_gone(&gone);
+            drop(folders);
+            assert_eq!(names(base), Vec::<PathBuf>::new());
+        });
     }
 
     #[test]

@@ -13,8 +13,8 @@
 //! to its end is said in the log.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read, Seek as _, SeekFrom, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{self, PipeReader, PipeWriter, Read, Seek as _, SeekFrom, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::thread;
 
@@ -22,6 +22,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
 use nix::unistd::geteuid;
+use rustix::io::ioctl_fionread;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::oneshot;
@@ -72,7 +73,60 @@ enum Way {
 #[derive(Debug, Default)]
 pub struct Carriers {
     input: Option<FileInput>,
-    outputs: Vec<oneshot::Receiver<Result<(), (&'static str, io::Error)>>>,
+    outputs: Vec<Output>,
+}
+
+/// A stream that the command writes, and the thread that carries it.
+#[derive(Debug)]
+struct Output {
+    ended: oneshot::Receiver<Result<(), (&'static str, io::Error)>>,
+    /// Closed once all that the command could write is in the pipe.
+    running: PipeWriter,
+}
+
+/// A pipe that is read to its end, or, once nothing is left of the command, as far as that can have written: it may have handed
+/// the pipe to others, who go on.
+struct Written {
+    pipe: PipeReader,
+    /// Its other end is open as long as the command may write.
+    running: PipeReader,
+    /// What is still to be read, once that is known.
+    left: Option<u64>,
+}
+
+impl Read for Written {
+    fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
+        while self.left.is_none() {
+            let mut both =
+                [&self.pipe as &dyn AsFd, &self.running].map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN));
+            match poll(&mut both, PollTimeout::NONE) {
+                Err(nix::Error::EINTR) => continue,
+                ready => ready?,
+            };
+            let [pipe, running] = both.map(|end| end.any().unwrap_or(true));
+            if running {
+                self.left = Some(ioctl_fionread(&self.pipe)?);
+            } else if pipe {
+                return self.pipe.read(chunk);
+            }
+        }
+        let left = self.left.unwrap_or_default();
+        let most = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        let count = match chunk.get_mut(..most).map(|chunk| self.pipe.read(chunk)) {
+            // Whoever else has the pipe took some of it.
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            Some(read) => read?,
+            None => 0,
+        };
+        self.left = Some(left - count as u64);
+        Ok(count)
+    }
+}
+
+impl AsFd for Written {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
 }
 
 /// A file on standard input, and the pipe that the command has of it.
@@ -216,7 +270,10 @@ impl Carriers {
 
     /// Gives the end that the command writes to.
     fn output(&mut self, name: &'static str, mut file: File) -> io::Result<OwnedFd> {
-        let (mut reader, writer) = io::pipe()?;
+        let (pipe, writer) = io::pipe()?;
+        let (still, running) = io::pipe()?;
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        let mut reader = Written { pipe, running: still, left: None };
         let (done, ended) = oneshot::channel();
         thread::Builder::new().name(name.replace("standard ", "std")).spawn(move || {
             let copied = match copy(&mut reader, &mut file) {
@@ -228,7 +285,7 @@ impl Carriers {
             // Nobody waits where the harness itself ends.
             let _ = done.send(copied);
         })?;
-        self.outputs.push(ended);
+        self.outputs.push(Output { ended, running });
         Ok(writer.into())
     }
 
@@ -246,18 +303,19 @@ impl Carriers {
         std::future::pending().await
     }
 
-    /// Waits, once nothing of the command is left, until all that it wrote is where it goes, and gives whether it is;
-    /// and has a file on standard input stand behind what was read of it. Whoever reads the output may take their time,
-    /// as a person in front of a pager does.
-    pub async fn end(self) -> bool {
+    /// Waits until all that the command wrote is where it goes, and gives whether it is; and has a file on standard input
+    /// stand behind what was read of it. Whoever reads the output may take their time, as a person in front of a pager
+    /// does. Where something of the command may be left, all that has its pipes is waited for.
+    pub async fn end(self, is_over: bool) -> bool {
         if let Some(input) = self.input
             && let Err(error) = input.end()
         {
             tracing::warn!(%error, "standard input does not stand behind what the command read of it");
         }
         let mut is_whole = true;
-        for output in self.outputs {
-            match output.await {
+        for Output { ended, running } in self.outputs {
+            let _still = (!is_over).then_some(running);
+            match ended.await {
                 Ok(Ok(())) => continue,
                 Ok(Err((stream, error))) => tracing::error!(%error, "{stream} of the command could not be written"),
                 Err(_gone) => tracing::error!("what carried the command's output is gone"),
@@ -304,7 +362,6 @@ impl FileInput {
 
 #[cfg(test)]
 mod tests {
-    use std::io::PipeWriter;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
@@ -345,7 +402,7 @@ mod tests {
             never = carriers.feed() => match never {},
         };
         assert_eq!(read, text[7..200_007]);
-        assert!(carriers.end().await);
+        assert!(carriers.end(true).await);
         assert_eq!(file.stream_position().unwrap(), 200_007);
     }
 
@@ -358,7 +415,7 @@ mod tests {
         let mut carriers = Carriers::default();
         let theirs = carriers.output(NAMES[1], log).unwrap();
         PipeWriter::from(theirs).write_all(b"after\n").unwrap();
-        assert!(carriers.end().await);
+        assert!(carriers.end(true).await);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "before\nafter\n");
     }
 
@@ -381,8 +438,36 @@ mod tests {
         let theirs = carriers.output(NAMES[1], unblocked(writer.into())).unwrap();
         let read = tokio::task::spawn_blocking(move || count(reader));
         let _left = PipeWriter::from(theirs).write_all(&all);
-        assert!(carriers.end().await);
+        assert!(carriers.end(true).await);
         assert_eq!(read.await.unwrap().unwrap(), bytes as u64);
+    }
+
+    #[tokio::test]
+    async fn whoever_was_handed_the_pipe_and_goes_on_is_not_waited_for_once_the_command_is_gone() {
+        let (reader, to) = io::pipe().unwrap();
+        let mut carriers = Carriers::default();
+        let mut command = PipeWriter::from(carriers.output(NAMES[1], File::from(OwnedFd::from(to))).unwrap());
+        let mut others = command.try_clone().unwrap();
+        command.write_all(b"all of it\n").unwrap();
+        drop(command);
+        let is_whole = tokio::time::timeout(Duration::from_secs(60), carriers.end(true)).await;
+        assert!(is_whole.expect("it waits for the others"));
+        assert_eq!(io::read_to_string(reader).unwrap(), "all of it\n");
+        assert_eq!(others.write_all(b"more\n").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn a_command_of_which_something_may_be_left_is_waited_for() {
+        let (reader, to) = io::pipe().unwrap();
+        let mut carriers = Carriers::default();
+        let mut left = PipeWriter::from(carriers.output(NAMES[1], File::from(OwnedFd::from(to))).unwrap());
+        let writing = tokio::task::spawn_blocking(move || {
+            thread::sleep(Duration::from_millis(50));
+            left.write_all(b"late\n").unwrap();
+        });
+        assert!(carriers.end(false).await);
+        writing.await.unwrap();
+        assert_eq!(io::read_to_string(reader).unwrap(), "late\n");
     }
 
     #[tokio::test]
@@ -390,7 +475,7 @@ mod tests {
         let mut carriers = Carriers::default();
         let theirs = carriers.output(NAMES[1], File::options().write(true).open("/dev/full").unwrap()).unwrap();
         PipeWriter::from(theirs).write_all(b"lost\n").unwrap();
-        assert!(!carriers.end().await);
+        assert!(!carriers.end(true).await);
     }
 
     #[tokio::test]
@@ -410,7 +495,7 @@ mod tests {
         log.write_all(b"harness\n").unwrap();
         command.write_all(b"again\n").unwrap();
         drop(command);
-        assert!(carriers.end().await);
+        assert!(carriers.end(true).await);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "command\nharness\nagain\n");
     }
 }

@@ -85,7 +85,7 @@ fn no_session_takes_the_file_that_holds_another_one_s_token() {
     let _made = ensure("one").well();
     let before = fs::read_to_string(&file).unwrap();
     ensure("other").fails(1, &["that file holds the token of session one"]);
-    daemon.host.session(&["create", "third", "--policy", "open"]).well();
+    let _made = daemon.host.session(&["create", "third", "--policy", "open"]).well();
     daemon.host.session(&["rotate", "third", "--env-file", path]).fails(1, &["the token of session one"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), before);
     daemon.host.session(&["show", "other"]).fails(1, &["there is no session other"]);

@@ -238,7 +238,7 @@ fn keeper_above(host: &Host, arguments: &str) -> processes::Process {
 }
 
 /// What the next run says of one that did not look.
-const UNSEEN: &str = "an earlier run was killed before it could look for what its command left";
+const UNSEEN: &str = "an earlier run ended before it could look for what its command left";
 
 /// Starts its words, says which process that is, and takes in what that leaves until its input ends. The kernel has stopped
 /// processes go on where they lose their last parent outside of their group.

@@ -224,7 +224,7 @@ fn a_link_that_a_guest_left_is_named_and_opens_nothing_for_the_next_run() {
             let says = [&option[..6], "work/build", secret.to_str().unwrap(), "which is hidden", "may have left"];
             runs_at(&host, &work.join("src"), true, &[option]).fails(2, &says);
         }
-        let says = ["--write ../other", "yours and elsewhere", home.to_str().unwrap()];
+        let says = ["--write ../other", "which is elsewhere", home.to_str().unwrap()];
         runs_at(&host, &work.join("src"), true, &["--write=../other"]).fails(2, &says);
         runs_at(&host, &work.join("build"), true, &[]).fails(2, &["the working folder", "which is hidden"]);
         runs_at(&host, &work.join("build"), false, &[]).fails(2, &["the working folder", ".ssh, which is hidden"]);

@@ -123,7 +123,7 @@ async fn ask_call(
         }
         _ => None,
     };
-    match task {
+    let ended = match task {
         Some(Ok(task)) => {
             // Its part of the budget is not the task's for as long as that runs.
             drop(ended);
@@ -131,7 +131,11 @@ async fn ask_call(
         }
         Some(Err(ended)) => ended,
         None => ended,
+    };
+    if matches!(ended, Ended::Answered(_)) {
+        live.interceptor.task_ended(&pending);
     }
+    ended
 }
 
 /// The end of a call that runs as a task. Where a request about that is not taken, it is not known what became of the call.

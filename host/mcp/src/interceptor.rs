@@ -233,6 +233,12 @@ impl Interceptor {
         waiting.forget_task(is_its);
     }
 
+    /// Takes note that a call that may have been a task came to its end: nothing of it goes on.
+    pub(super) fn task_ended(&self, pending: &PendingRequest) {
+        let is_its = |request: &Request| request.pending.as_ref().is_some_and(|other| other.is(pending));
+        drop(self.waiting().take_tasks(is_its));
+    }
+
     /// Whether somebody waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         let is_waiting = |pending: &PendingRequest| !pending.over().is_cancelled();
@@ -484,13 +490,18 @@ impl Waiting {
     }
 
     fn forget_task(&mut self, is_its: impl Fn(&Request) -> bool) {
-        for Request { token, pending } in self.tasks.extract_if(.., |request| is_its(request)) {
-            if let Some(token) = token {
-                self.tokens.remove(&token);
-            }
-            let session = pending.and_then(|pending| pending.session());
+        for task in self.take_tasks(is_its) {
+            let session = task.pending.and_then(|pending| pending.session());
             session.into_iter().for_each(|session| self.left_calls.left(session));
         }
+    }
+
+    fn take_tasks(&mut self, is_its: impl Fn(&Request) -> bool) -> Vec<Request> {
+        let taken: Vec<Request> = self.tasks.extract_if(.., |request| is_its(request)).collect();
+        for token in taken.iter().filter_map(|task| task.token) {
+            self.tokens.remove(&token);
+        }
+        taken
     }
 
     /// The calls that run.
@@ -520,7 +531,10 @@ mod tests {
         assert!(!waiting.left_calls.may_be_others(Some(2)), "what is no call says nothing of anybody");
         waiting.forget(1);
         assert!(waiting.left_calls.may_be_others(Some(2)) && !waiting.left_calls.may_be_others(Some(1)));
-        // A task that nobody waits for is left, too.
+        // One that came to its end is none, and a task that nobody waits for is left, too.
+        waiting.tasks.push(request(call(4)));
+        assert_eq!(waiting.take_tasks(|_| true).len(), 1);
+        assert!(!waiting.left_calls.may_be_others(Some(1)));
         waiting.tasks.push(request(call(3)));
         waiting.forget_task(|request| request.pending.as_ref().is_some_and(|pending| pending.session() == Some(3)));
         assert!(waiting.left_calls.may_be_others(Some(1)));

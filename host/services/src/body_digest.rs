@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use footbridge_core::digest::Digest;
 use ring::digest::{Context as Sha, SHA256};
 use tokio::task::spawn_blocking;
@@ -33,7 +33,9 @@ pub(crate) struct BodyDigest {
 /// That of a long one, which holds up to two pieces of it.
 struct LongDigest {
     piece: Vec<Bytes>,
-    /// How long it is, and is to be.
+    /// What comes behind that, of parts that are short.
+    tail: BytesMut,
+    /// How long both are, and are to be.
     length: usize,
     size: usize,
     handed_over: u64,
@@ -75,19 +77,31 @@ fn new_sha() -> Sha {
 impl LongDigest {
     fn new(sha: Sha) -> Self {
         let beside = Arc::new(Beside { sha: Mutex::new(sha), waiting: Mutex::default() });
-        Self { piece: Vec::new(), length: 0, size: PIECE, handed_over: 0, beside }
+        Self { piece: Vec::new(), tail: BytesMut::new(), length: 0, size: PIECE, handed_over: 0, beside }
     }
 
     fn push(&mut self, data: &Bytes) {
-        // A small one would hold all of the memory that it is a part of.
-        self.piece.push(if data.len() < SMALL { Bytes::copy_from_slice(data) } else { data.clone() });
+        // A short one would hold all of the memory that it is a part of, and there may be very many.
+        if data.len() < SMALL {
+            self.tail.extend_from_slice(data);
+        } else {
+            self.end_tail();
+            self.piece.push(data.clone());
+        }
         self.length += data.len();
         if self.length >= self.size {
             self.hand_over();
         }
     }
 
+    fn end_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.piece.push(std::mem::take(&mut self.tail).freeze());
+        }
+    }
+
     fn hand_over(&mut self) {
+        self.end_tail();
         let piece = std::mem::take(&mut self.piece);
         let mut waiting = self.beside.waiting();
         if !waiting.is_empty() {
@@ -108,6 +122,7 @@ impl LongDigest {
 
     fn so_far(&mut self) -> Sha {
         self.beside.catch_up();
+        self.end_tail();
         let mut sha = self.beside.sha();
         self.piece.drain(..).for_each(|part| sha.update(&part));
         self.length = 0;
@@ -185,6 +200,18 @@ mod tests {
                 check(&body, lengths);
             }
         }
+    }
+
+    #[tokio::test]
+    async fn short_parts_are_one_and_none_take_no_room() {
+        let mut digest = BodyDigest::default();
+        digest.push(&Bytes::from(vec![b'x'; usize::try_from(LONG).unwrap()]));
+        for _ in 0..10_000 {
+            digest.push(&Bytes::from_static(b"y"));
+            digest.push(&Bytes::new());
+        }
+        let long = digest.long.as_ref().unwrap();
+        assert!(long.piece.len() <= 1 && long.tail.len() == 10_000, "{} parts", long.piece.len());
     }
 
     #[test]

@@ -103,6 +103,9 @@ impl ReadAhead {
     ) -> Poll<io::Result<()>> {
         let asked = buffer.remaining();
         if self.bytes.is_empty() && (self.full_reads < FULL_READS || asked >= AHEAD) {
+            if self.bytes.capacity() > 0 {
+                self.bytes = BytesMut::new();
+            }
             let before = buffer.filled().len();
             ready!(inner.poll_read(cx, buffer))?;
             let is_full = buffer.filled().len() - before == asked;

@@ -242,7 +242,7 @@ fn a_link_that_a_container_left_decides_nothing_about_the_next_one() {
         let mounting = |host: Host, name: &str, options: &str| {
             host.option(format!("--engine-arg=--volume={}/{name}:/m{options}", place.display()))
         };
-        for (options, to, why) in [("", "bin", "which is yours and elsewhere"), (":ro", ".ssh", "which is hidden")] {
+        for (options, to, why) in [("", "bin", "which is elsewhere"), (":ro", ".ssh", "which is hidden")] {
             let left = format!("--engine-arg=--volume={}:/m", place.display());
             let link = format!("rm -f /m/src; ln -s '{}/{to}' /m/src", home.display());
             assert_eq!(engine.host(Engine::TOOLS).option(left).shells(&link).status, 0);

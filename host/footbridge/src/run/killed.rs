@@ -24,7 +24,7 @@ pub(super) fn say_what_killed_runs_left(state: &Path, homes: impl Fn() -> Vec<Pa
 
 fn look(left: &Left, homes: Vec<PathBuf>) {
     report::note(&format!(
-        "footbridge: an earlier run was killed before it could look for what its command left that others run or obey, \
+        "footbridge: an earlier run ended before it could look for what its command left that others run or obey, \
          in {}: that is looked at now; look at \"git status\" with core.fsmonitor=false, too, before you use git there",
         names_of(&left.writes)
     ));

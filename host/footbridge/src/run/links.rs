@@ -2,8 +2,8 @@
 //! and it would decide what the next one sees or writes.
 //!
 //! A link counts where a guest may have left it: not directly in a home folder or above one, which no run opens, and not
-//! root's, unless this is root. What it leads to counts where it is hidden, or out of the folder that the link is in and at
-//! home, or this user may write it. To have that, its own path has to be written.
+//! root's, unless this is root. What it leads to counts where it is hidden, or out of the folder that the link is in; where it
+//! is only to be read, if it is at home or this user may write it. To have that, its own path has to be written.
 
 use std::{
     env,
@@ -23,7 +23,7 @@ pub(super) const WORKING_FOLDER: &str = "the working folder";
 #[error(
     "{what} {} leads by the link {} to {}, {}: an earlier command may have left that link; if you mean it, {}",
     path.display(), link.display(), to.display(),
-    if *is_hidden { "which is hidden" } else { "which is yours and elsewhere" }, in_its_place(what, to)
+    if *is_hidden { "which is hidden" } else { "which is elsewhere" }, in_its_place(what, to)
 )]
 pub(crate) struct LinkElsewhere {
     what: &'static str,
@@ -63,7 +63,12 @@ impl KeptBack {
         let steps = walk(path).map(|(steps, _)| steps).unwrap_or_default();
         let mut links = steps.into_iter().filter(|step| step.is_link && !is_named).map(|step| step.path);
         let is_hidden = self.hides(real).is_some();
-        let found = links.find(|link| self.may_be_left(link) && (is_hidden || self.leads_out(link, real)));
+        // What may be written below what it leads to nobody looks through.
+        let writes = what != "--show";
+        let found = links.find(|link| {
+            let counts = || !is_inside(link, real) && (writes || self.is_at_home_or_writable(real));
+            self.may_be_left(link) && (is_hidden || counts())
+        });
         let (path, to) = (path.to_owned(), real.to_owned());
         found.map_or(Ok(()), |link| Err(LinkElsewhere { what, path, link, to, is_hidden }))
     }
@@ -75,10 +80,14 @@ impl KeptBack {
         !self.homes.iter().any(|home| home.starts_with(above)) && !is_roots()
     }
 
-    fn leads_out(&self, link: &Path, real: &Path) -> bool {
-        let is_inside = link.parent().is_some_and(|folder| real.starts_with(folder));
-        !is_inside && (self.homes.iter().any(|home| real.starts_with(home)) || access(real, AccessFlags::W_OK).is_ok())
+    fn is_at_home_or_writable(&self, real: &Path) -> bool {
+        self.homes.iter().any(|home| real.starts_with(home)) || access(real, AccessFlags::W_OK).is_ok()
     }
+}
+
+/// Whether a link leads no further than the folder that it is in.
+fn is_inside(link: &Path, real: &Path) -> bool {
+    link.parent().is_some_and(|folder| real.starts_with(folder))
 }
 
 /// The working folder as it was come to: by links, where the shell says so.

@@ -21,16 +21,18 @@ pub(super) struct Kept {
     pub(super) broken: BTreeMap<usize, String>,
     /// How long it lasts; none where the harness never had it.
     pub(super) life: Option<Life>,
+    /// It ended, and could not be taken out of the store.
+    pub(super) ended: bool,
 }
 
 impl Kept {
     pub(super) fn new(stored: StoredSession, life: Option<Life>) -> Self {
-        Self { stored, closed: None, broken: BTreeMap::new(), life }
+        Self { stored, closed: None, broken: BTreeMap::new(), life, ended: false }
     }
 
     /// Whether it ended, and is here since it could not be taken out of the store.
     pub(super) fn has_ended(&self) -> bool {
-        self.life.as_ref().is_some_and(|life| life.ended().is_some())
+        self.ended || self.life.as_ref().is_some_and(|life| life.ended().is_some())
     }
 
     /// Whether it has not ended.

@@ -107,7 +107,11 @@ impl Read for Written {
             if running {
                 self.left = Some(ioctl_fionread(&self.pipe)?);
             } else if pipe {
-                return self.pipe.read(chunk);
+                match self.pipe.read(chunk) {
+                    // Whoever else has the pipe took it.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    read => return read,
+                }
             }
         }
         let left = self.left.unwrap_or_default();

@@ -30,8 +30,8 @@ const INTERPRETERS: [Interpreter; 11] = [
     Interpreter { name: "nodejs", letters: "cepr", words: &["--eval", "--print"], ending: "" },
     Interpreter { name: "perl", letters: "ceE", words: &[], ending: "" },
     Interpreter { name: "php", letters: "cerBER", words: &PHP_WORDS, ending: "" },
-    Interpreter { name: "pypy", letters: "c", words: &[], ending: "cm" },
-    Interpreter { name: "python", letters: "c", words: &[], ending: "cm" },
+    Interpreter { name: "pypy", letters: "c", words: &[], ending: "c" },
+    Interpreter { name: "python", letters: "c", words: &[], ending: "c" },
     Interpreter { name: "ruby", letters: "cer", words: &[], ending: "" },
 ];
 /// First words that are no script.

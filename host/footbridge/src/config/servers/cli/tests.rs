@@ -187,7 +187,6 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["python3", "-c", "import sys; print(sys.argv[1])", "{a}"]),
         json!(["python3", "script.py", "-c", "x", "{a}"]),
         json!(["python3", "script.py", "-c", "{a}"]),
-        json!(["python3", "-u", "-m", "module", "-c", "{a}"]),
         json!(["python3", "-E", "script.py", "-p", "{a}"]),
         json!(["node", "server.js", "-p", "{a}"]),
         json!(["env", "X=1", "node", "server.js", "--print", "{a}"]),

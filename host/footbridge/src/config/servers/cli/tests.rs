@@ -168,6 +168,7 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         (json!(["perl", "-E", "{a}"]), "would be code behind \"-E\""),
         (json!(["perl", "-I", "lib", "-e", "{a}"]), "would be code behind \"-e\""),
         (json!(["python3", "-Ic", "{a}"]), "would be code behind \"-Ic\""),
+        (json!(["python3", "-m", "pdb", "-c", "{a}"]), "would be code behind \"-c\""),
         (json!(["python3", "-W", "ignore", "-Ic{a}"]), "would be code behind \"-Ic\""),
         (json!(["python3", ["script.py", "{b}"], "-c", "{a}"]), "would be code behind \"-c\""),
         (json!(["node", "-p", "{a}"]), "would be code behind \"-p\""),

@@ -123,7 +123,7 @@ fn after_a_run_that_was_killed_the_next_one_looks_at_what_it_left() {
         running.killed();
         host.leaves_nothing_behind();
         let next = host.runs_script("echo ran");
-        let says = ["an earlier run was killed", ".git/index: it names ../x", "/.vscode; look", "/out; look"];
+        let says = ["an earlier run ended before", ".git/index: it names ../x", "/.vscode; look", "/out; look"];
         assert!(next.stdout == "ran\n" && says.iter().all(|text| next.stderr.contains(text)), "{next:?}");
         // One that is there without a run that was killed is seen before a command starts, too.
         git(&host, &["reset", "-q"]);
@@ -242,7 +242,7 @@ fn after_a_run_that_was_killed_the_links_that_it_left_are_set_aside_before_the_n
         running.killed();
         host.leaves_nothing_behind();
         let next = host.runs_script("test -L .git/worktrees || echo gone");
-        let says = ["an earlier run was killed", "/.git/worktrees: ", "/.git/worktrees.set-aside-"];
+        let says = ["an earlier run ended before", "/.git/worktrees: ", "/.git/worktrees.set-aside-"];
         assert!(next.stdout == "gone\n" && says.iter().all(|text| next.stderr.contains(text)), "{next:?}");
         git_outside_touches_nothing(&host);
     }

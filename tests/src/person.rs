@@ -101,6 +101,19 @@ impl Person {
         let _was_set = fcntl(&self.far_end, FcntlArg::F_SETFL(flags)).unwrap();
     }
 
+    /// Whether it showed this by now, in one line or cut to several that are marked.
+    #[must_use]
+    pub fn saw_cut(&self, text: &str) -> bool {
+        let mut whole = String::new();
+        for line in self.seen.split("\r\n") {
+            match line.trim_start().strip_prefix("| ") {
+                Some(rest) => whole.push_str(rest),
+                None => whole.extend(["\n", line]),
+            }
+        }
+        whole.contains(text)
+    }
+
     /// Watches the screen until it shows this.
     #[track_caller]
     pub fn sees(&mut self, text: &str) {

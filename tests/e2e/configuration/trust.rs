@@ -191,21 +191,17 @@ fn a_project_gets_no_keys_of_the_user_for_another_program_or_address_and_what_it
     write(&home(&host).join(".mcp.json"), servers(&user));
     write(&host.work().join(".mcp.json"), servers(&project));
     let (mut person, mut running) = asked(&host, &[]);
+    person.sees("-- 1 of 2: Enter shows more");
+    person.types("\n");
+    person.sees("Type yes: ");
     for shows in [
         "server \"g\" replaces the one of ",
         "not kept of that one: headers.Authorization, since it calls another origin",
         "and keeps of that one headers.Authorization",
-        "-- 1 of 2: Enter shows more",
-    ] {
-        person.sees(shows);
-    }
-    person.types("\n");
-    for shows in [
         "not kept of that one: env.P_KEY, since it does not start the same program",
         "and keeps of that one env.Q_KEY",
-        "Type yes: ",
     ] {
-        person.sees(shows);
+        assert!(person.saw_cut(shows), "{shows}");
     }
     assert!(!person.saw("real-secret"));
     person.types("yes\n");

@@ -105,6 +105,13 @@ mod tests {
             assert_eq!(pages.concat().matches(letter).count(), text.matches(letter).count());
         }
         assert_eq!(super::pages("short\n", 24, 80), ["short\n"]);
+        // Colours take no room, and are never in two pieces.
+        for length in 70..90 {
+            let line = format!("\u{1b}[1m{}\u{1b}[0m\n", "x".repeat(length));
+            let pages = super::pages(&line, 24, 80).concat();
+            assert!(pages.contains("\u{1b}[0m") && pages.starts_with("\u{1b}[1mx"), "{pages:?}");
+            assert_eq!(pages.lines().count(), length.div_ceil(80), "{pages:?}");
+        }
         let long = super::pages(&"x".repeat(2000), 24, 80);
         assert!(long.len() > 1, "a line that is longer than the screen is on several: {}", long.len());
     }

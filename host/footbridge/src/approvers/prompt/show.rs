@@ -43,9 +43,14 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     let mut used = 0;
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
-        let (piece, after) = rest.split_at(escape_at(rest).unwrap_or(c.len_utf8()));
+        let colour = colour_at(rest);
+        let (piece, after) = rest.split_at(colour.or_else(|| escape_at(rest)).unwrap_or(c.len_utf8()));
         rest = after;
-        let width = if c.is_ascii() { piece.len() } else { 2 };
+        let width = match c {
+            _ if colour.is_some() => 0,
+            _ if c.is_ascii() => piece.len(),
+            _ => 2,
+        };
         if used + width > columns.max(mark.len() + 2) {
             out.push(mark.clone());
             used = mark.len();
@@ -56,6 +61,13 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
         used += width;
     }
     out
+}
+
+/// The length of what sets a colour at the beginning of this text: it takes no room, and is nothing in two pieces.
+fn colour_at(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some("\u{1b}[".len() + end + 1)
 }
 
 /// The length of the character by its number (`\u{NUMBER}`) that this text begins with: broken across lines it would be

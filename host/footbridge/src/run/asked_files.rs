@@ -141,9 +141,13 @@ fn opened(run: &Run, folders: &Folders, start: &Path, home: Option<&Path>) -> Re
     let kept = kept_back(home);
     let mut all = named("--write", &run.write, &own)?;
     let shown = named("--show", &run.show, &own)?;
-    check_links(&kept, "--write", &run.write, &all)?;
-    check_links(&kept, "--show", &run.show, &shown)?;
-    kept.check(WORKING_FOLDER, &working_folder(start), start)?;
+    for (path, real) in run.write.iter().zip(&all) {
+        kept.check("--write", path, real, true)?;
+    }
+    for (path, real) in run.show.iter().zip(&shown) {
+        kept.check("--show", path, real, false)?;
+    }
+    kept.check(WORKING_FOLDER, &working_folder(start), start, true)?;
     let is_named = all.iter().chain(&shown).any(|named| start.starts_with(named));
     if let Some(hidden) = kept.hides(start).filter(|_| !is_named) {
         return Err(GuestFilesError::Hidden { path: start.to_owned(), hidden: hidden.to_owned() });
@@ -251,10 +255,6 @@ pub(super) fn kept_back(home: Option<&Path>) -> KeptBack {
     let below = homes.iter().flat_map(|home| credentials(Some(home), |_| None));
     let of_the_system = OF_THE_SYSTEM.map(PathBuf::from);
     KeptBack { hidden: named_by_variables.into_iter().chain(below).chain(of_the_system).collect(), homes }
-}
-
-fn check_links(kept: &KeptBack, what: &'static str, named: &[PathBuf], real: &[PathBuf]) -> Result<(), LinkElsewhere> {
-    named.iter().zip(real).try_for_each(|(path, real)| kept.check(what, path, real))
 }
 
 #[cfg(test)]

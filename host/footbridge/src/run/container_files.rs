@@ -154,7 +154,7 @@ pub(super) fn numbered(held: &HeldFolder, inside: &Path) -> Result<OsString, Con
 fn hold(source: &Path, kept: &KeptBack) -> Result<HeldFolder, ContainerFilesError> {
     let missing = |error| ContainerFilesError::Missing { path: source.to_owned(), source: error };
     let held = HeldFolder::hold_by(source).map_err(missing)?;
-    kept.check(SOURCE, source, held.path())?;
+    kept.check(SOURCE, source, held.path(), true)?;
     // The links that were looked at are those by which it was found.
     match walk(source) {
         Ok((_, real)) if real == held.path() => Ok(held),

@@ -55,8 +55,14 @@ impl KeptBack {
         self.hidden.iter().find(holds).map(PathBuf::as_path)
     }
 
-    /// Refuses what a link leads to that nobody named. `real` is where `path` leads.
-    pub(super) fn check(&self, what: &'static str, path: &Path, real: &Path) -> Result<(), LinkElsewhere> {
+    /// Refuses what a link leads to that nobody named. `real` is where `path` leads; the command `writes` there, or only reads.
+    pub(super) fn check(
+        &self,
+        what: &'static str,
+        path: &Path,
+        real: &Path,
+        writes: bool,
+    ) -> Result<(), LinkElsewhere> {
         let written = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let is_named = self.hidden.iter().any(|hidden| written.starts_with(hidden));
         // It leads somewhere, so there is an end to it.
@@ -64,7 +70,6 @@ impl KeptBack {
         let mut links = steps.into_iter().filter(|step| step.is_link && !is_named).map(|step| step.path);
         let is_hidden = self.hides(real).is_some();
         // What may be written below what it leads to nobody looks through.
-        let writes = what != "--show";
         let found = links.find(|link| {
             let counts = || !is_inside(link, real) && (writes || self.is_at_home_or_writable(real));
             self.may_be_left(link) && (is_hidden || counts())
@@ -133,7 +138,7 @@ mod tests {
             ("home/proj/data", true),
         ] {
             let real = at(path).canonicalize().unwrap();
-            assert_eq!(kept.check("--write", &at(path), &real).is_err(), is_refused, "{path}");
+            assert_eq!(kept.check("--write", &at(path), &real, true).is_err(), is_refused, "{path}");
         }
         assert_eq!(kept.hides(&at("home/dots/aws/x")), Some(at("home/.aws").as_path()));
     }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, io::ErrorKind, path::Path};
 
 use crate::store::StoredSession;
-use footbridge_calls::session::Life;
+use footbridge_calls::session::{Ended, Life};
 use footbridge_core::names::SessionName;
 use footbridge_proto::endpoint::Endpoint;
 
@@ -21,18 +21,18 @@ pub(super) struct Kept {
     pub(super) broken: BTreeMap<usize, String>,
     /// How long it lasts; none where the harness never had it.
     pub(super) life: Option<Life>,
-    /// It ended, and could not be taken out of the store.
-    pub(super) ended: bool,
+    /// Why it ended, where that was while no daemon ran.
+    pub(super) ended: Option<Ended>,
 }
 
 impl Kept {
     pub(super) fn new(stored: StoredSession, life: Option<Life>) -> Self {
-        Self { stored, closed: None, broken: BTreeMap::new(), life, ended: false }
+        Self { stored, closed: None, broken: BTreeMap::new(), life, ended: None }
     }
 
-    /// Whether it ended, and is here since it could not be taken out of the store.
-    pub(super) fn has_ended(&self) -> bool {
-        self.ended || self.life.as_ref().is_some_and(|life| life.ended().is_some())
+    /// Why it ended, where it is here since it could not, or not yet, be taken out of the store.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.ended.or_else(|| self.life.as_ref()?.ended())
     }
 
     /// Whether it has not ended.

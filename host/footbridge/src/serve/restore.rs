@@ -49,7 +49,7 @@ impl Sessions {
                     tracing::warn!(session = %name, why = why.as_str(), "a session ended while no daemon was running");
                     self.0.harness.ended_meanwhile(&name, why);
                     // In the list as long as it is in the store, so that it can be revoked.
-                    all.insert(name.clone(), Kept { ended: true, ..Kept::new(stored, None) });
+                    all.insert(name.clone(), Kept { ended: Some(why), ..Kept::new(stored, None) });
                     if let Err(error) = self.forget(&mut all, &name, why).await {
                         tracing::error!(session = %name, %error, "it is still in the store");
                     }

@@ -48,7 +48,7 @@ use footbridge_calls::{
     session::{BudgetsSpent, Ended, SessionSpec},
 };
 use footbridge_core::{
-    digest::{Digest, digest_text},
+    digest::Digest,
     limits::overrides::Overrides,
     names::{ServerName, SessionName},
     random::new_token,
@@ -150,9 +150,10 @@ impl Sessions {
         let mut all = self.0.kept.lock().await;
         let mut wanted = self.read(asked)?;
         replaces_no_others(&all, &wanted.name, asked.replaces.as_deref())?;
-        if all.get(&wanted.name).is_some_and(Kept::has_ended) {
-            // It could not be taken out of the store when it did.
-            self.forget(&mut all, &wanted.name, Ended::Revoked).await.map_err(|error| not_stored(&error))?;
+        if let Some(why) = all.get(&wanted.name).and_then(Kept::ended) {
+            // Its listeners may be on their way out.
+            let _had_not_ended = self.0.harness.process_gone(&wanted.name).await;
+            self.forget(&mut all, &wanted.name, why).await.map_err(|error| not_stored(&error))?;
         }
         let Some(kept) = all.get(&wanted.name) else { return self.add(&mut all, asked, wanted).await };
         let refused = |why: &str| {
@@ -520,11 +521,9 @@ fn not_bound(error: &BindError) -> Refusal {
 
 /// Refuses to have a token written over that of another session, which may be the only copy.
 fn replaces_no_others(all: &AllKept, name: &SessionName, replaces: Option<&str>) -> Result<(), Refusal> {
-    let is_others = |kept: &&Kept| {
-        kept.stored.name != *name && !kept.has_ended() && replaces == Some(digest_text(kept.stored.token).as_str())
-    };
-    let other = all.values().find(is_others).filter(|_| replaces.is_some());
-    other.map_or(Ok(()), |kept| {
+    let Some(token) = replaces.and_then(|digest| digest.parse::<Digest>().ok()) else { return Ok(()) };
+    let is_others = |kept: &&Kept| kept.stored.token == token && kept.stored.name != *name && kept.ended().is_none();
+    all.values().find(is_others).map_or(Ok(()), |kept| {
         let message = format!(
             "nothing was changed: that file holds the token of session {}; name another file, or revoke that session first",
             kept.stored.name

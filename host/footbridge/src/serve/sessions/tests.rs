@@ -50,6 +50,33 @@ async fn one_that_cannot_be_made_nor_taken_out_of_the_store_is_said_and_can_be_r
 }
 
 #[tokio::test]
+async fn one_that_ended_and_is_still_in_the_store_is_listed_and_made_anew() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
+    let sessions = sessions(&store, folder.path());
+    let asked =
+        CreateSession { name: "one".to_owned(), policy: "open".into(), socket_mode: 0o600, ..Default::default() };
+    let stored = sessions.create(&asked).await.ok().unwrap().stored;
+    store.removes_no_session(true);
+    let operator = Operator::UnixPeer { uid: 7, pid: 9 };
+    assert!(sessions.revoke(&operator, &stored.name).await.is_err());
+    let refused = sessions.ensure(&asked).await.err().unwrap().message;
+    assert!(refused.contains("is locked"), "{refused}");
+    store.removes_no_session(false);
+    let again = sessions.ensure(&asked).await.ok().unwrap();
+    assert!(!again.was_there && again.stored.token != stored.token);
+    // The same of one whose time was over while no daemon ran.
+    sessions.revoke(&operator, &stored.name).await.unwrap();
+    store.add_session(&StoredSession { expires: Some(SystemTime::UNIX_EPOCH), ..stored.clone() }).await.unwrap();
+    store.removes_no_session(true);
+    assert_eq!(sessions.restore().await.unwrap(), 1);
+    let closed = sessions.0.kept.lock().await[&stored.name].closed.clone().unwrap();
+    assert!(closed.contains("it has ended (expired)"), "{closed}");
+    store.removes_no_session(false);
+    assert!(!sessions.ensure(&asked).await.ok().unwrap().was_there);
+    sessions.stop().await;
+}
+
+#[tokio::test]
 async fn what_sessions_spend_is_kept_where_it_is_new_and_tried_again_where_it_cannot_be() {
     let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
     let sessions = sessions(&store, folder.path());

@@ -3,8 +3,11 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
     path::{Path, PathBuf},
     process::Command,
+    thread,
 };
 
 use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step, programs, skipped};
@@ -182,5 +185,39 @@ fn cargo_takes_a_crate_from_a_registry_of_the_operator() {
     assert!(!ran.stderr.contains("fbt_") && !ran.stderr.contains(KEY), "{ran:?}");
     let expected = ["GET /config.json", "GET /de/mo/demo-crate", "GET /dl/demo-crate/1.0.0/download"];
     assert_eq!(passed(&host), expected);
+    host.leaves_nothing_behind();
+}
+
+/// Asks whoever has no key for one, connection after connection.
+fn origin_that_takes_no_key() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            while reader.read_line(&mut String::new()).is_ok_and(|length| length > 2) {}
+            let _gone =
+                stream.write_all(b"HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno");
+        }
+    });
+    port
+}
+
+/// The guest can do nothing about either: its operator is told, once.
+#[test]
+fn the_operator_is_told_of_a_credential_that_is_not_taken_and_of_a_service_that_no_variable_tells_of() {
+    let test = "the_operator_is_told_of_a_credential_that_is_not_taken_and_of_a_service_that_no_variable_tells_of";
+    if !programs::on_path("curl") {
+        return skipped(test, "curl is missing");
+    }
+    let url = format!("http://127.0.0.1:{}", origin_that_takes_no_key());
+    let settings = format!("[services.own]\nurl = \"{url}\"\nheader = \"x-api-key\"\ncredential = \"{KEY}\"\n");
+    let host = Host::with(&Servers::none()).settings(&settings).option("--service").option("own");
+    let ask = "curl -sS -H \"x-api-key: $TOOL_CLI_TOKEN\" http://127.0.0.1:$TOOL_CLI_PORT/s/own/";
+    let ran = host.runs(&["sh", "-c", &format!("{ask}; {ask}")]);
+    assert_eq!((ran.status, &*ran.stdout), (0, "nono"), "{ran:?}");
+    assert_eq!(ran.stderr.matches("answers 401 to the credential that is put in here").count(), 1, "{ran:?}");
+    assert_eq!(ran.stderr.matches("no variable tells the guest of the service \"own\"").count(), 1, "{ran:?}");
     host.leaves_nothing_behind();
 }

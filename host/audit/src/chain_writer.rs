@@ -10,8 +10,8 @@ use super::{
     heads::Heads,
     journal::{ChainEnd, Journal},
     record::Record,
-    sparingly::Sparingly,
 };
+use footbridge_core::sparingly::Sparingly;
 
 /// How long what was appended waits for the next commit, whose sync makes both durable.
 const SYNC_SHARED: Duration = Duration::from_millis(5);

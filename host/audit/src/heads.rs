@@ -7,7 +7,6 @@
 
 use std::{
     error::Error,
-    fs::File,
     io,
     sync::{
         Arc,
@@ -24,6 +23,7 @@ use tokio::runtime::Runtime;
 use super::{
     chain::{Chain, End, now},
     head::{HeadKey, SignedHead},
+    to_sync::ToSync,
 };
 
 /// Heads that wait to be handed on; more than that, and some are left out.
@@ -104,7 +104,7 @@ impl Heads {
     }
 
     /// Hands a head on, once what it says is durable. It says something of everything up to `covered`.
-    pub(super) fn publish(&mut self, head: SignedHead, covered: u64, to_sync: io::Result<Option<File>>) {
+    pub(super) fn publish(&mut self, head: SignedHead, covered: u64, to_sync: io::Result<Option<ToSync>>) {
         match to_sync {
             Ok(to_sync) => {
                 self.covered = covered;
@@ -120,7 +120,7 @@ impl Heads {
 struct Written {
     head: SignedHead,
     /// The file in which it is, where that is not synced.
-    to_sync: Option<File>,
+    to_sync: Option<ToSync>,
 }
 
 /// The thread that hands heads on. Dropping it waits for that.
@@ -182,20 +182,15 @@ fn not_synced(left_out: &AtomicU64, error: &io::Error) {
 }
 
 fn hand_on(runtime: &Runtime, heads: &Receiver<Written>, mut sinks: Vec<Box<dyn HeadSink>>, left_out: &AtomicU64) {
-    // The kernel says once that something could not be written, and takes the next sync for one that went well.
-    let mut lost = None;
-    let mut durable = |Written { head, to_sync }: Written| {
-        let Some(file) = to_sync else { return Some(head) };
-        if lost.is_none() {
-            lost = file.sync_data().err();
-        }
-        lost.as_ref().map_or(Some(head), |error| {
-            not_synced(left_out, error);
+    let durable = |Written { head, to_sync }: Written| match to_sync.as_ref().map_or(Ok(()), ToSync::sync) {
+        Ok(()) => Some(head),
+        Err(error) => {
+            not_synced(left_out, &error);
             None
-        })
+        }
     };
     while let Ok(head) = heads.recv() {
-        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).filter_map(&mut durable).collect();
+        let all: Vec<SignedHead> = std::iter::once(head).chain(heads.try_iter()).filter_map(durable).collect();
         if all.is_empty() {
             continue;
         }

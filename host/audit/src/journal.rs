@@ -21,7 +21,11 @@ use nix::{
 };
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-use super::{head::KeyError, settings::AuditSettings};
+use super::{
+    head::KeyError,
+    settings::AuditSettings,
+    to_sync::{Synced, ToSync},
+};
 use crate::private_folder::{FolderError, make_private};
 use footbridge_core::digest::Digest;
 
@@ -67,7 +71,7 @@ pub trait Journal: Send {
     ///
     /// # Errors
     /// When there is no handle of it to be had.
-    fn to_sync(&mut self) -> io::Result<Option<File>> {
+    fn to_sync(&mut self) -> io::Result<Option<ToSync>> {
         Ok(None)
     }
 
@@ -136,8 +140,8 @@ pub struct FileJournal {
     /// Where a file is full, bytes.
     full: u64,
     sync: bool,
-    /// A sync failed where nothing is kept to be written once more: what the file says may not be on the disk.
-    may_lack: bool,
+    /// Whether all of what it said is on the disk, where nothing is kept to be written once more.
+    synced: Synced,
     durable: u64,
     /// What comes behind that and is written, but not yet synced.
     appended: Vec<u8>,
@@ -194,7 +198,7 @@ impl FileJournal {
     fn at_the_start(file: File, path: PathBuf, chain: String, full: u64) -> io::Result<Self> {
         let identity = file.metadata().map(|ours| (ours.dev(), ours.ino()))?;
         let (number, durable, reserved, appended, looked) = (1, 0, 0, Vec::new(), Instant::now());
-        let (sync, torn, can_reserve, may_lack) = (true, false, true, false);
+        let (sync, torn, can_reserve, synced) = (true, false, true, Synced::default());
         Ok(Self {
             file,
             identity,
@@ -203,7 +207,7 @@ impl FileJournal {
             number,
             full,
             sync,
-            may_lack,
+            synced,
             durable,
             appended,
             torn,
@@ -359,12 +363,11 @@ impl Journal for FileJournal {
         if self.appended.is_empty() { Ok(()) } else { self.commit(&[]) }
     }
 
-    fn to_sync(&mut self) -> io::Result<Option<File>> {
-        match (self.sync, self.may_lack) {
-            (true, _) => Ok(None),
-            (false, true) => Err(io::Error::other("a part of it could not be written to the disk, and may be lost")),
-            (false, false) => self.file.try_clone().map(Some),
+    fn to_sync(&mut self) -> io::Result<Option<ToSync>> {
+        if self.sync {
+            return Ok(None);
         }
+        Ok(Some(ToSync::new(self.file.try_clone()?, &self.synced)))
     }
 
     fn give_back_room(&mut self) {
@@ -398,7 +401,7 @@ impl Journal for FileJournal {
         self.sync()?;
         if !self.sync {
             // Heads in the next one say what is in this one, too; what there is to write is what came since the last.
-            self.file.sync_data().inspect_err(|_| self.may_lack = true)?;
+            self.synced.sync(&self.file)?;
         }
         // Nobody looks at this one any more.
         self.check_name()?;
@@ -414,7 +417,7 @@ impl Journal for FileJournal {
         let mut next = Self {
             number: self.number + 1,
             sync: self.sync,
-            may_lack: self.may_lack,
+            synced: self.synced.clone(),
             can_reserve: self.can_reserve,
             ..Self::at_the_start(file, path, self.chain.clone(), self.full)?
         };

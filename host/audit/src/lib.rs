@@ -19,7 +19,7 @@ mod record;
 mod recorder;
 mod settings;
 mod shared;
-mod sparingly;
+mod to_sync;
 mod trail;
 mod volatile;
 mod writer;
@@ -33,6 +33,7 @@ pub use record::{ExchangeRecord, OutcomeRecord, Record, UsageRecord};
 pub use recorder::Recorder;
 pub use settings::{ArgumentsRecorded, AuditSettings};
 pub use shared::SharedJournal;
+pub use to_sync::ToSync;
 pub use trail::Trail;
 pub use volatile::VolatileJournal;
 

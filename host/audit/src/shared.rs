@@ -29,6 +29,7 @@ use crate::{
     journal::{ChainEnd, Journal, JournalError, begin, file_name},
     lock_file::LockFile,
     private_folder::make_private,
+    to_sync::{Synced, ToSync},
 };
 use footbridge_core::digest::Digest;
 
@@ -54,6 +55,8 @@ pub struct SharedJournal {
     turn: Option<Turn>,
     /// What was written to last, where that is not synced.
     unsynced: Option<File>,
+    /// Whether all of that is on the disk.
+    synced: Synced,
 }
 
 /// The file that is written to, for as long as nobody else may.
@@ -93,6 +96,7 @@ impl SharedJournal {
             sync: settings.sync,
             turn: None,
             unsynced: None,
+            synced: Synced::default(),
         })
     }
 
@@ -187,8 +191,8 @@ impl Journal for SharedJournal {
         written
     }
 
-    fn to_sync(&mut self) -> io::Result<Option<File>> {
-        Ok(self.unsynced.take())
+    fn to_sync(&mut self) -> io::Result<Option<ToSync>> {
+        Ok(self.unsynced.take().map(|file| ToSync::new(file, &self.synced)))
     }
 
     fn chain(&self) -> Option<String> {

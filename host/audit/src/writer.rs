@@ -36,9 +36,8 @@ use super::{
     queue::{Batch, Entry, Part, Queue},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
-    sparingly::Sparingly,
 };
-use footbridge_core::{limits::AuditLimits, random::random_text};
+use footbridge_core::{limits::AuditLimits, random::random_text, sparingly::Sparingly};
 
 /// Pause before a failed outcome is tried again.
 const RETRY: Duration = Duration::from_millis(200);

@@ -20,3 +20,4 @@ pub mod schema;
 pub mod secret;
 pub mod service;
 pub mod settings_file;
+pub mod sparingly;

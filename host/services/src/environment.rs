@@ -27,9 +27,16 @@ pub fn environment(services: &[ServiceSpec], guest: GuestAddress<'_>) -> Vec<(St
     all
 }
 
-/// Variables that two of these services set to different values, with the services: the later one's value holds.
+/// What a guest may miss of the variables of its services.
 #[must_use]
-pub fn set_twice(services: &[ServiceSpec]) -> Vec<TwiceSet> {
+pub fn environment_notes(services: &[ServiceSpec]) -> Vec<EnvironmentNote> {
+    let sets_none = |service: &&ServiceSpec| service.environment.is_empty() && service.git.is_empty();
+    let without = services.iter().filter(sets_none).map(|service| EnvironmentNote::SetsNone(service.name.to_string()));
+    without.chain(set_twice(services)).collect()
+}
+
+/// Variables that two of these services set to different values, with the services: the later one's value holds.
+fn set_twice(services: &[ServiceSpec]) -> Vec<EnvironmentNote> {
     let mut found = Vec::new();
     for (at, later) in services.iter().enumerate() {
         for name in later.environment.keys() {
@@ -41,21 +48,32 @@ pub fn set_twice(services: &[ServiceSpec]) -> Vec<TwiceSet> {
             };
             if let Some(one) = other.filter(differ) {
                 let services = [one.name.to_string(), later.name.to_string()];
-                found.push(TwiceSet { variable: name.clone(), services });
+                found.push(EnvironmentNote::SetTwice { variable: name.clone(), services });
             }
         }
     }
     found
 }
 
-/// A variable that two services set.
+/// What a guest may miss of the variables of its services.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the services \"{}\" and \"{}\" both set {variable}: it leads to the second", services[0], services[1])]
-pub struct TwiceSet {
-    /// The variable.
-    pub variable: String,
-    /// The services; the second one's value holds.
-    pub services: [String; 2],
+#[non_exhaustive]
+pub enum EnvironmentNote {
+    /// A variable that two services set: the second one's value holds.
+    #[error("the services \"{}\" and \"{}\" both set {variable}: it leads to the second", services[0], services[1])]
+    SetTwice {
+        /// The variable.
+        variable: String,
+        /// The services.
+        services: [String; 2],
+    },
+    /// A service of which no variable tells.
+    #[error(
+        "no variable tells the guest of the service \"{0}\": write one into its table, as in environment = {{ \
+         API_URL = \"{{url}}\", API_KEY = \"{{token}}\" }}, or have the client ask http://127.0.0.1:$TOOL_CLI_PORT/s/{0} with \
+         $TOOL_CLI_TOKEN"
+    )]
+    SetsNone(String),
 }
 
 #[cfg(test)]
@@ -87,13 +105,22 @@ mod tests {
     }
 
     #[test]
+    fn a_service_that_no_variable_tells_of_is_named() {
+        let git = ServiceSpec { git: [("a.b".to_owned(), "c".to_owned())].into(), ..spec("g", &[]) };
+        let services = [spec("a", &[]), git, spec("b", &[("URL", "{url}")])];
+        let [none] = &environment_notes(&services)[..] else { panic!("{:?}", environment_notes(&services)) };
+        assert_eq!(*none, EnvironmentNote::SetsNone("a".to_owned()));
+        assert!(none.to_string().contains("API_URL = \"{url}\"") && none.to_string().contains("/s/a "), "{none}");
+    }
+
+    #[test]
     fn what_two_services_set_is_named_and_the_later_one_holds() {
         let services =
             [spec("z", &[("URL", "{url}"), ("KEY", "{token}")]), spec("a", &[("URL", "{url}"), ("KEY", "{token}")])];
         let guest = GuestAddress { port: 1, token: "t" };
         let expected = [("KEY", "t"), ("URL", "http://127.0.0.1:1/s/a")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         assert_eq!(environment(&services, guest), expected);
-        let [twice] = &set_twice(&services)[..] else { panic!("{:?}", set_twice(&services)) };
+        let [twice] = &environment_notes(&services)[..] else { panic!("{:?}", environment_notes(&services)) };
         assert_eq!(twice.to_string(), "the services \"z\" and \"a\" both set URL: it leads to the second");
     }
 }

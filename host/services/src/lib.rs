@@ -51,7 +51,7 @@ pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use answered::Behind;
 pub use credential::{Credential, bare};
-pub use environment::{TwiceSet, environment, set_twice};
+pub use environment::{EnvironmentNote, environment, environment_notes};
 pub use footbridge_core::service::TUNNELS;
 pub use no_connection::NoConnection;
 pub use preset::{PRESETS, Preset};

@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     error::Error as _,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -24,6 +24,7 @@ use footbridge_core::{
     names::ServerName,
     redact::Redactor,
     service::TUNNELS,
+    sparingly::Sparingly,
 };
 use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
@@ -77,6 +78,8 @@ struct Service {
     clients: Clients,
     /// For requests that become WebSockets, each over a connection of its own.
     websockets: Option<Clients>,
+    /// Its credential was not taken by its origin.
+    not_taken: Mutex<Sparingly>,
 }
 
 /// What a new configuration changed, by name.
@@ -188,7 +191,8 @@ impl Services {
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| Clients::new(builder(limits), connector, 0));
         let revision = REVISIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(Service { clients, websockets, redactor: Redactor::of_one(&spec.secrets), spec, revision })
+        let (redactor, not_taken) = (Redactor::of_one(&spec.secrets), Mutex::default());
+        Ok(Service { clients, websockets, redactor, spec, revision, not_taken })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -449,9 +453,24 @@ impl Service {
 
     fn answer(&self, response: Response<Incoming>, begun: Begun, connection: CaptureConnection) -> ServiceAnswer {
         let (head, body) = response.into_parts();
+        if head.status == StatusCode::UNAUTHORIZED && self.spec.credential.is_some() {
+            self.say_not_taken();
+        }
         let headers = crossing(&head.headers, &self.spec, &begun.redactor);
         let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, connection)));
         ServiceAnswer { status: head.status, headers, body }
+    }
+
+    /// Tells the operator of an answer that the guest can do nothing about.
+    fn say_not_taken(&self) {
+        let mut not_taken = self.not_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answers) = not_taken.may_say(1, Instant::now().into_std()) {
+            tracing::warn!(
+                service = %self.spec.name, answers,
+                "the origin answers 401 to the credential that is put in here: replace it if it is wrong or was taken back; \
+                 a daemon reads it again at \"footbridge config reload\", a run at its start"
+            );
+        }
     }
 
     fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {

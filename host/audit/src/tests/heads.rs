@@ -1,8 +1,7 @@
 //! Signed heads: where they go, and what they show that a chain alone does not.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     sync::mpsc::{Sender, channel},
     time::{Duration, Instant},
@@ -18,6 +17,7 @@ use crate::{
     journal::ChainEnd,
     read::{KnownHeads, ProblemKind, parse_heads, verify},
     record::Record,
+    to_sync::{Synced, ToSync},
 };
 use footbridge_core::limits::AuditLimits;
 use futures::future::BoxFuture;
@@ -140,7 +140,7 @@ fn without_its_key_nothing_is_recorded_and_no_chain_begun() {
 }
 
 /// A place whose file cannot be synced, as long as nothing is sent here.
-struct Unsynced(std::sync::mpsc::Receiver<()>);
+struct Unsynced(std::sync::mpsc::Receiver<()>, Synced);
 
 impl Journal for Unsynced {
     fn reserve(&mut self, _bytes: u64) -> io::Result<()> {
@@ -151,12 +151,13 @@ impl Journal for Unsynced {
         Ok(())
     }
 
-    fn to_sync(&mut self) -> io::Result<Option<File>> {
-        match self.0.try_recv() {
-            Ok(()) => tempfile::tempfile().map(Some),
+    fn to_sync(&mut self) -> io::Result<Option<ToSync>> {
+        let file = match self.0.try_recv() {
+            Ok(()) => tempfile::tempfile()?,
             // Of a pipe there is nothing to sync.
-            Err(_) => Ok(Some(OwnedFd::from(io::pipe()?.0).into())),
-        }
+            Err(_) => OwnedFd::from(io::pipe()?.0).into(),
+        };
+        Ok(Some(ToSync::new(file, &self.1)))
     }
 }
 
@@ -168,7 +169,7 @@ fn a_head_is_handed_on_once_what_it_says_is_synced() {
     let key = HeadKey::open(folder.path()).unwrap();
     let of_chain = Heads::start(key, schedule, vec![Box::new(Store(sender))]).unwrap();
     let chain = crate::chain::Chain::new("c".to_owned());
-    let mut writer = ChainWriter::new(Box::new(Unsynced(is_synced)), chain, Some(of_chain), 0);
+    let mut writer = ChainWriter::new(Box::new(Unsynced(is_synced, Synced::default())), chain, Some(of_chain), 0);
     syncs.send(()).unwrap();
     writer.begin(false).unwrap();
     let limited = || Record::limited("s", "rate", 1);
@@ -197,7 +198,7 @@ fn what_is_not_synced_says_what_is_to_be() {
                 drop(journal.next_file(0).unwrap());
                 journal.commit(b"{\"seq\":1}\n").unwrap();
                 let there = fs::metadata(first.with_file_name(name)).unwrap();
-                let given = journal.to_sync().unwrap().map(|file| file.metadata().unwrap().ino());
+                let given = journal.to_sync().unwrap().map(|to_sync| to_sync.file().metadata().unwrap().ino());
                 assert_eq!(given, (!sync).then_some(there.ino()), "{name}");
             }
         }

@@ -72,6 +72,15 @@ pub struct ApprovalInfo {
     /// Whether all who waited for the answer left. It is kept for whoever makes the same call again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_abandoned: bool,
+    /// How many identical calls wait for the answer; a yes is for one of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waiting: usize,
+}
+
+/// Whether nothing waits, which is left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it in like this")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What a server asks a person while it runs a call.

@@ -137,6 +137,7 @@ pub(super) fn info(id: ApprovalId, entry: &Entry<Asking>) -> ApprovalInfo {
         seconds_left: entry.until.saturating_duration_since(tokio::time::Instant::now()).as_secs(),
         approver: entry.granted.as_ref().map(|yes| yes.by.to_string()),
         is_abandoned: entry.waiters.is_empty(),
+        waiting: entry.waiters.len(),
         ..call(id, &entry.key, &entry.about)
     }
 }
@@ -176,6 +177,7 @@ fn call(id: ApprovalId, key: &Key, about: &Asking) -> ApprovalInfo {
         is_remembered: false,
         is_answered_elsewhere: false,
         is_abandoned: false,
+        waiting: 0,
     }
 }
 

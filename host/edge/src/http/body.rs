@@ -14,6 +14,8 @@ use footbridge_core::budget::{Held, SMALL_BYTES, Share};
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// The same of an upload that goes on.
+const DRAIN_UPLOAD_TIME: Duration = Duration::from_secs(5);
 
 /// What is taken from the budget for a body at first, and at most at a time.
 const FIRST_BYTES: usize = 4 * 1024;
@@ -119,4 +121,16 @@ pub(crate) async fn drain(body: Incoming, session: &Session) {
     };
     // Whether it ended, was too long or too slow: the answer is the same.
     let _ = timeout(DRAIN_TIME, all).await;
+}
+
+/// The same of an upload, as long as a service takes: most clients send all of it before they read why it is refused. It
+/// costs less than one that is passed on, so it is as free.
+pub(crate) async fn drain_upload(body: Incoming, session: &Session) {
+    let mut body = Limited::new(body, session.limits().services.request_bytes.max(DRAIN_BYTES));
+    let all = async {
+        while let Ok(Some(Ok(_))) = timeout(DRAIN_TIME, body.frame()).await {
+            tokio::task::yield_now().await;
+        }
+    };
+    let _ = timeout(DRAIN_UPLOAD_TIME, all).await;
 }

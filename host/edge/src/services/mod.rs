@@ -77,7 +77,7 @@ impl ServiceFront<'_> {
     /// Refuses a head of nobody who is known, in the shape of its service. What was not read of it is read past.
     pub(crate) async fn refuse(&self, head: &ServiceHead<'_>, why: RefusedHead, unread: Incoming) -> Response<Pieces> {
         if !head.waits_to_send() {
-            body::drain(unread, self.session).await;
+            body::drain_upload(unread, self.session).await;
         }
         errors::refused(self.told(head), why, None)
     }
@@ -91,7 +91,7 @@ impl ServiceFront<'_> {
         unread: Option<Incoming>,
     ) -> Response<Pieces> {
         if let Some(unread) = unread.filter(|_| !head.waits_to_send()) {
-            body::drain(unread, self.session).await;
+            body::drain_upload(unread, self.session).await;
         }
         let told = self.told(head);
         let failure = self.stages.refuse_head(principal, head.service, head.recorded(why), why.cause()).await;
@@ -158,7 +158,7 @@ impl ServiceFront<'_> {
                     Some(_) if !is_asked_for => {
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
-                    Some(left) => Box::pin(body::drain(left, self.session)).await,
+                    Some(left) => Box::pin(body::drain_upload(left, self.session)).await,
                     None => {}
                 }
                 response

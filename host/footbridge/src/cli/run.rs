@@ -27,7 +27,7 @@ use footbridge_processes::{
     sandbox::{Asked, Nesting},
     sys,
 };
-use footbridge_services::{ServiceSpec, set_twice};
+use footbridge_services::{ServiceSpec, environment_notes};
 
 #[derive(Debug, Args)]
 #[command(
@@ -88,6 +88,19 @@ pub(super) struct RunArgs {
     command: Vec<OsString>,
 }
 
+/// What is missing where the command reaches neither a server nor a service.
+fn reaches_nothing(config: &Config) -> String {
+    match config.services.first() {
+        Some(one) => {
+            format!(
+                "the command reaches nothing: name a service, as in --service {}, or a servers file with --config",
+                one.name
+            )
+        }
+        None => "no MCP server is configured: name a servers file with --config".to_owned(),
+    }
+}
+
 pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     // Standard error is CMD's too: only what the operator must know, unless `FOOTBRIDGE_LOG` asks for more.
     crate::log::start("warn,rmcp=off")?;
@@ -107,10 +120,10 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
     let said = sources::said(&config.looked);
     said.iter().for_each(|line| report::note(line));
     let given = of_names(&config, &services)?;
-    set_twice(&given).iter().for_each(|twice| report::note(&twice.to_string()));
+    environment_notes(&given).iter().for_each(|note| report::note(&note.to_string()));
     given.iter().for_each(note_unusable);
     if config.servers.is_empty() && services.is_empty() {
-        tracing::warn!("no MCP server is configured: name a servers file with --config");
+        tracing::warn!("{}", reaches_nothing(&config));
     }
     let env: Vec<Asked> = args.env.into_iter().map(asked).collect();
     note_unset(&env);

@@ -388,8 +388,10 @@ fn add_file(
     }
     let (real, text) = sources::read(path, found, variables.commands.writable()).map_err(wrong)?;
     config.files.push(real.clone());
-    let named = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    if real != named {
+    // A link has its own name besides; `..` and links on the way to it are not.
+    if let Ok(named) = in_real_folder(path)
+        && named != real
+    {
         config.files.push(named);
     }
     match path.extension().and_then(|extension| extension.to_str()) {
@@ -400,6 +402,13 @@ fn add_file(
         Some("toml") => add_settings(&real, text, variables, config, parts),
         _ => Err(wrong("its name must end in .json (servers) or .toml (settings)".to_owned())),
     }
+}
+
+/// The name of a file in the folder that really holds it.
+fn in_real_folder(path: &Path) -> std::io::Result<PathBuf> {
+    let named = std::path::absolute(path)?;
+    let folder = named.parent().unwrap_or(Path::new("/")).canonicalize()?;
+    Ok(folder.join(named.file_name().unwrap_or_default()))
 }
 
 /// The table of servers in a settings file of Codex, which is none of ours.

@@ -55,7 +55,7 @@ use footbridge_core::{
 };
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use footbridge_processes::process::ProcessWatch;
-use footbridge_services::{GuestAddress, ServiceSpec, environment, set_twice};
+use footbridge_services::{GuestAddress, ServiceSpec, environment, environment_notes};
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
 pub(crate) const MAX_SESSIONS: usize = 1000;
@@ -302,9 +302,9 @@ impl Sessions {
         names.into_iter().filter_map(|name| services.spec(name.as_str())).collect()
     }
 
-    /// What whoever made a session should know of it: which variables two of its services set.
+    /// What whoever made a session should know of it: what its guest may miss of the variables of its services.
     pub(super) fn notes(&self, stored: &StoredSession) -> Vec<String> {
-        set_twice(&self.services(stored)).iter().map(ToString::to_string).collect()
+        environment_notes(&self.services(stored)).iter().map(ToString::to_string).collect()
     }
 
     /// What the guest of a session sets for its services, with this token.

@@ -6,8 +6,8 @@
 //! Below the given place: `XXXX`, one for each process that starts programs, locked while that lives, and in it one
 //! for each program. Those of processes that were killed are removed by the next one: their lock is free.
 //!
-//! What a program left may take long to remove. So that has threads of its own, and nothing waits for it but the end of the
-//! process, for a while.
+//! What a program left may take long to remove. So that has a thread of its own, one for a process, and nothing waits for it
+//! but the end of the process, for a while.
 //!
 //! Failure: a folder that cannot be made ends the start. Without a place the folder is `/`, where only root writes.
 
@@ -19,9 +19,9 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc,
+        mpsc::{self, Receiver, Sender},
     },
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
@@ -48,9 +48,16 @@ struct Place {
 #[derive(Debug)]
 struct OurFolder {
     path: PathBuf,
-    /// Until it is being removed.
-    lock: Option<LockFile>,
-    removing: Vec<JoinHandle<()>>,
+    _lock: Arc<LockFile>,
+    remover: Option<Remover>,
+}
+
+/// A thread that removes folders, giving way to others: those that it is told of, and in the end the one of the process.
+#[derive(Debug)]
+struct Remover {
+    folders: Sender<PathBuf>,
+    /// Nothing comes; it ends with the thread.
+    is_done: Receiver<()>,
 }
 
 /// The folder of one program. Dropping it has it removed.
@@ -95,25 +102,19 @@ impl Drop for StartFolder {
         if let Some(place) = &self.place
             && let Some(ours) = &mut *place.ours.lock().unwrap_or_else(PoisonError::into_inner)
         {
-            let path = std::mem::take(&mut self.path);
             // What a process that is still ending writes into it is removed with the whole.
-            ours.beside(move || drop(remove_tree(&path)));
+            ours.remove(std::mem::take(&mut self.path));
         }
     }
 }
 
 impl Drop for OurFolder {
     fn drop(&mut self) {
-        let (path, lock) = (std::mem::take(&mut self.path), self.lock.take());
-        let others = std::mem::take(&mut self.removing);
-        let (done, is_done) = mpsc::sync_channel::<()>(0);
-        self.beside(move || {
-            let (_until_it_is_gone, _done) = (lock, done);
-            others.into_iter().for_each(|other| drop(other.join()));
-            drop(remove_tree(&path));
-        });
-        // What is not gone by then, or cannot be removed, is removed by the next process.
-        let _gone_or_late = is_done.recv_timeout(LAST);
+        if let Some(Remover { folders, is_done }) = self.remover.take() {
+            drop(folders);
+            // What is not gone by then, or cannot be removed, is removed by the next process.
+            let _gone_or_late = is_done.recv_timeout(LAST);
+        }
     }
 }
 
@@ -147,20 +148,32 @@ impl OurFolder {
                 break (path, lock);
             }
         };
-        let mut ours = Self { path, lock: Some(lock), removing: Vec::new() };
-        let base = base.to_owned();
-        ours.beside(move || sweep(&base));
-        Ok(ours)
+        let lock = Arc::new(lock);
+        let remover = Remover::start(base.to_owned(), path.clone(), Arc::clone(&lock));
+        Ok(Self { path, _lock: lock, remover: remover.ok() })
     }
 
-    /// Has this done by a thread that gives way to others. Where there can be no more, it is left to the next process.
-    fn beside(&mut self, work: impl FnOnce() + Send + 'static) {
-        self.removing.retain(|other| !other.is_finished());
-        let given_way = move || {
+    /// Has a folder removed. Where there is no thread for it, that is left to the next process.
+    fn remove(&self, folder: PathBuf) {
+        let _left = self.remover.as_ref().map(|remover| remover.folders.send(folder));
+    }
+}
+
+impl Remover {
+    /// Begins with what dead processes left in `base`, and ends with the folder of this one.
+    fn start(base: PathBuf, ours: PathBuf, lock: Arc<LockFile>) -> io::Result<Self> {
+        let (folders, to_remove) = mpsc::channel::<PathBuf>();
+        let (done, is_done) = mpsc::sync_channel::<()>(0);
+        let removing = move || {
+            let (_until_it_is_gone, _done) = (lock, done);
             give_way();
-            work();
+            sweep(&base);
+            // What stays of one is removed with the whole, or by the next process.
+            to_remove.into_iter().for_each(|folder| drop(remove_tree(&folder)));
+            drop(remove_tree(&ours));
         };
-        self.removing.extend(thread::Builder::new().name("remove".to_owned()).spawn(given_way));
+        thread::Builder::new().name("remove".to_owned()).spawn(removing)?;
+        Ok(Self { folders, is_done })
     }
 }
 

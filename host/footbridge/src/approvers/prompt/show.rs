@@ -97,9 +97,13 @@ pub(crate) fn state(one: &ApprovalInfo) -> &str {
     if one.is_remembered { "remembered" } else { one.state.as_str() }
 }
 
-/// What is said of one whose callers left; nothing of others.
-pub(crate) fn abandoned(one: &ApprovalInfo) -> &'static str {
-    if one.is_abandoned { "; whoever asked has left, the answer is kept for the same call" } else { "" }
+/// What is said of one whose callers left, or are several; nothing of others.
+pub(crate) fn callers(one: &ApprovalInfo) -> String {
+    match one.waiting {
+        _ if one.is_abandoned => "; whoever asked has left, the answer is kept for the same call".to_owned(),
+        0 | 1 => String::new(),
+        many => format!("; {many} identical calls wait, and a yes is for one of them"),
+    }
 }
 
 impl ApprovalLines {
@@ -126,7 +130,7 @@ impl ApprovalLines {
                     line("session", &format!("{}{}", words(&one.session), labels.collect::<String>())),
                     line("peer", &words(&one.peer)),
                     line("policy", &words(&one.policy)),
-                    line("approval", &format!("{} ({}{})", words(&one.id), words(state(one)), abandoned(one))),
+                    line("approval", &format!("{} ({}{})", words(&one.id), words(state(one)), callers(one))),
                     line("definition", &one.definition.as_deref().map_or_else(|| "-".to_owned(), words)),
                     line("digest", &format!("{}, of {} bytes of {digest}", words(&one.digest), one.bytes)),
                 ])
@@ -339,6 +343,7 @@ pub(crate) mod tests {
             is_remembered: false,
             is_answered_elsewhere: false,
             is_abandoned: false,
+            waiting: 1,
         }
     }
 

@@ -3,8 +3,11 @@
 use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
-use crate::approvers::prompt::show::{ApprovalLines, abandoned, state, time_left, words, wrap};
+use crate::approvers::prompt::show::{ApprovalLines, callers, state, time_left, words, wrap};
 use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
+
+/// Characters of what is asked that its line has.
+const GIST: usize = 60;
 
 /// One JSON object a line, in which nothing steers a terminal.
 pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
@@ -19,6 +22,19 @@ pub(in crate::cli) fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<
 /// What is said of one that cannot be answered from here.
 const ELSEWHERE: &str = "(answered in front of its run, or by a command or webhook, only)";
 
+/// How a call or a question begins, which tells it from another one of its name. A request's line is its name.
+fn gist(one: &ApprovalInfo) -> String {
+    let text = match &one.question {
+        Some(question) => &question.message,
+        None if one.kind == "http" || one.head == "{}" => return String::new(),
+        None => &one.head,
+    };
+    let mut all = words(text);
+    let is_long = all.chars().count() > GIST;
+    all = all.chars().take(GIST).collect();
+    format!("  {all}{}", if is_long || !one.tail.is_empty() { " ..." } else { "" })
+}
+
 /// One line an approval; `none` where there is none.
 pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
     if found.is_empty() {
@@ -29,13 +45,13 @@ pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
         let asks = if one.question.is_some() { "question of " } else { "" };
         let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
-        let (bytes, abandoned) = (one.body_bytes.unwrap_or(one.bytes), abandoned(one));
+        let (bytes, callers, gist) = (one.body_bytes.unwrap_or(one.bytes), callers(one), gist(one));
         // What is remembered has no end of its own, and somebody who said so.
         let until = match (&one.approver, one.is_remembered) {
             (Some(approver), true) => format!("by {}", words(approver)),
             _ => time_left(one.seconds_left),
         };
-        format!("{id}  {state:7}  {session}  {call}  {bytes} bytes  {until}{abandoned}{elsewhere}\n")
+        format!("{id}  {state:7}  {session}  {call}{gist}  {bytes} bytes  {until}{callers}{elsewhere}\n")
     };
     found.iter().map(line).collect()
 }
@@ -73,6 +89,17 @@ mod tests {
         let whole = whole(&ApprovalShown { info: one, arguments: "{}".into() }, 200);
         assert!(whole.contains("(remembered)") && !whole.contains("expires:"), "{whole}");
         assert!(whole.lines().any(|line| line.starts_with("approver:")), "{whole}");
+    }
+
+    #[test]
+    fn calls_of_one_name_are_told_apart_and_identical_ones_counted() {
+        let one = ApprovalInfo { head: "{\"path\":\"a\u{1b}\"}".into(), ..info("ap-0000000000000001") };
+        let long = ApprovalInfo { head: "é".repeat(61), waiting: 3, ..one.clone() };
+        let text = table(&[one, long], NONE);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].contains("  {\"path\":\"a\\u{1b}\"}  ") && !lines[0].contains("identical"), "{text}");
+        assert!(lines[1].contains(&format!("  {} ...  ", "é".repeat(60))), "{text}");
+        assert!(lines[1].contains("; 3 identical calls wait"), "{text}");
     }
 
     #[test]

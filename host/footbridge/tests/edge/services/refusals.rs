@@ -92,6 +92,22 @@ fn why_a_service_does_not_take_a_request_is_in_the_record() {
     assert_eq!(refused(&services, &answer)["detail"], "hidden by the policy");
 }
 
+/// A client that sends all of an upload before it reads has its answer, and no connection that breaks under it.
+#[test]
+fn an_upload_that_is_refused_is_read_past_so_that_its_client_hears_why() {
+    let services = Services::start("open", "[limits.services]\nrequest_bytes = \"32 MiB\"\n");
+    let body = vec![b'x'; 24 << 20];
+    for path in ["/s/none/x", "/s/narrow/v1/x"] {
+        let mut client = services.connect();
+        let length = format!("Content-Length: {}", body.len());
+        client.send(head(&format!("POST {path}"), &[&services.key(), &length]));
+        client.send(&body);
+        let answer = client.answer();
+        assert!([403, 404].contains(&answer.status) && answer.body.contains("record"), "{path}: {answer:?}");
+    }
+    assert!(services.origin.received().is_empty());
+}
+
 /// Has the harness read another configuration.
 fn reload(services: &Services, text: &str) -> Reloaded {
     let place = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// One thing to say.
 #[derive(Debug, Default)]
-pub(super) struct Sparingly {
+pub struct Sparingly {
     said: Option<Instant>,
     count: u64,
     why: String,
@@ -17,7 +17,8 @@ pub(super) struct Sparingly {
 
 impl Sparingly {
     /// Counts what there is to say. Where it is time to say it, gives the count since it was said last.
-    pub(super) fn may_say(&mut self, count: u64, now: Instant) -> Option<u64> {
+    #[must_use]
+    pub fn may_say(&mut self, count: u64, now: Instant) -> Option<u64> {
         self.count += count;
         if self.said.is_some_and(|said| now.saturating_duration_since(said) < EVERY) {
             return None;
@@ -27,7 +28,8 @@ impl Sparingly {
     }
 
     /// The same of what has a reason: another one than the last is said at once.
-    pub(super) fn may_say_why(&mut self, why: &str, count: u64, now: Instant) -> Option<u64> {
+    #[must_use]
+    pub fn may_say_why(&mut self, why: &str, count: u64, now: Instant) -> Option<u64> {
         if self.why != why {
             (self.why, self.said) = (why.to_owned(), None);
         }
@@ -35,7 +37,8 @@ impl Sparingly {
     }
 
     /// Where there is nothing more to say for now: the count of what was left out, if anything was.
-    pub(super) fn rest(&mut self) -> Option<u64> {
+    #[must_use]
+    pub fn rest(&mut self) -> Option<u64> {
         Some(std::mem::take(&mut self.count)).filter(|count| *count > 0)
     }
 }

@@ -4,7 +4,8 @@
 //! down: what is in a folder of the top one and is a folder with something in it is moved to the top, and emptied there in its
 //! turn. All of it is reached by descriptors, and no link is followed.
 //!
-//! Failure: what cannot be removed stays, and all else goes; the first error is given.
+//! Failure: what cannot be removed stays, and all else goes; the first error is given. Whoever fills it faster than it is emptied
+//! keeps nobody for ever: it is given up after a while.
 
 use std::{
     ffi::{CStr, CString},
@@ -23,6 +24,8 @@ use rustix::{
 /// How often it is looked through again as long as something goes: others may still write there, and where a folder cannot
 /// take more, what is in it has to go before more can be moved there.
 const ROUNDS: usize = 64;
+/// Entries that are looked at before it is given up.
+const MOST: u64 = 1_000_000;
 
 /// What a folder is opened with.
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -32,15 +35,23 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::C
 /// # Errors
 /// When something of it stays, with the first reason.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
+    remove_up_to(MOST, path)
+}
+
+/// The same, looking at so many entries at most.
+fn remove_up_to(most: u64, path: &Path) -> io::Result<()> {
     let top = match open_folder(CWD, path) {
         Err(Errno::NOTDIR | Errno::LOOP) => return Ok(unlinkat(CWD, path, AtFlags::empty())?),
         top => top?,
     };
     // No name that somebody could have taken.
     let prefix = format!(".{}.", random_text::<12>().map_err(io::Error::other)?);
-    let mut tree = Tree { top, prefix, moved: 0, emptied: 0, removed: 0, failed: None };
+    let mut tree = Tree { top, prefix, most, looked: 0, moved: 0, emptied: 0, removed: 0, failed: None };
     for _ in 0..ROUNDS {
         tree.look_through();
+        if tree.is_endless() {
+            return Err(io::Error::other("there is no end of what is in it"));
+        }
         match unlinkat(CWD, path, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST) if tree.removed > 0 => {}
             Ok(()) => return Ok(()),
@@ -54,6 +65,9 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
 struct Tree {
     top: OwnedFd,
     prefix: String,
+    /// How many entries are looked at, and how many were.
+    most: u64,
+    looked: u64,
     /// How many folders were moved to the top, and how many of these have had their turn.
     moved: u64,
     emptied: u64,
@@ -73,7 +87,7 @@ impl Tree {
                 self.empty(&name);
             }
             // At once, so that the top one holds few.
-            while self.emptied < self.moved {
+            while self.emptied < self.moved && !self.is_endless() {
                 let name = self.name_of(self.emptied);
                 self.emptied += 1;
                 self.empty(&name);
@@ -131,13 +145,19 @@ impl Tree {
     }
 
     fn next(&mut self, entries: &mut Dir) -> Option<(CString, FileType)> {
-        loop {
+        while !self.is_endless() {
+            self.looked += 1;
             let entry = entries.read()?;
             let entry = self.noting(entry)?;
             if entry.file_name() != c"." && entry.file_name() != c".." {
                 return Some((entry.file_name().to_owned(), entry.file_type()));
             }
         }
+        None
+    }
+
+    fn is_endless(&self) -> bool {
+        self.looked > self.most
     }
 
     /// What there is, if it did not fail. What is gone by now is no failure.
@@ -256,6 +276,17 @@ pub(crate) mod tests {
         remove_tree(&top).unwrap();
         assert!(top.symlink_metadata().is_err() && other.join("inner").exists());
         assert_eq!(remove_tree(&top).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_has_no_end_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("top");
+        (0..50).for_each(|name| fs::create_dir_all(top.join(format!("{name}/a/b"))).unwrap());
+        let error = remove_up_to(100, &top).unwrap_err();
+        assert!(error.to_string().contains("no end") && top.exists(), "{error}");
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
     }
 
     #[test]

@@ -105,9 +105,11 @@ impl Upload {
 
     /// Reads all of it.
     pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldRequest, Cause> {
-        let Some(body) = self.left() else { return Err(Cause::BodyBroken) };
-        let collected = timeout(HOLD_TIME, collect(body, room, limit)).await;
-        let bytes = collected.unwrap_or(Err(Cause::BodyBroken))?;
+        let Some(mut body) = self.left() else { return Err(Cause::BodyBroken) };
+        let collected = timeout(HOLD_TIME, collect(&mut body, room, limit)).await;
+        let bytes = collected.unwrap_or(Err(Cause::BodyBroken)).inspect_err(|_| {
+            self.lock().source = Source::Stopped(Some(body));
+        })?;
         let (digest, shown) = (Digest::of(&bytes), ShownBody::of(&bytes));
         let body = HeldRequest { digest, bytes: bytes.len(), shown, headers: BTreeMap::new() };
         self.lock().source = Source::Whole(bytes);
@@ -466,7 +468,7 @@ mod tests {
     async fn what_was_read_whole_counts_until_the_last_of_it_is_gone() {
         let budget = Budget::new(256 * 1024);
         let share = budget.share();
-        let bytes = collect(Full::from(vec![b'x'; 100 * 1024]), &share, 1 << 20).await.unwrap();
+        let bytes = collect(&mut Full::from(vec![b'x'; 100 * 1024]), &share, 1 << 20).await.unwrap();
         let queued = bytes.slice(1..2);
         drop(bytes);
         assert!(budget.take(200 * 1024).is_err(), "an origin has not taken it yet");

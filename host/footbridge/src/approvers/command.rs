@@ -10,7 +10,7 @@ use footbridge_proto::text::Escaped;
 use futures::{TryFutureExt as _, future::BoxFuture};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 
 use super::decision::{self, MAX_ANSWER, Unreadable};
@@ -92,11 +92,14 @@ impl Command {
     /// Asks it, once. Dropping this ends it and all that came of it.
     async fn asked(&self, question: &str) -> Result<ApproverAnswer, NoAnswer> {
         let Self { spec, time, launcher, redactor } = self;
+        let deadline = Instant::now() + *time;
         let folder = launcher.folder()?;
         let env = spec.env.iter().map(|(name, value)| (name, value));
         let command = Kept::command(&spec.program).args(&spec.args).env(env).folder(folder.path());
-        let mut kept = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Pipe).spawn().await?;
-        match timeout(*time, converse(&mut kept, question, redactor)).await {
+        let spawns = command.streams(ProgramStream::Pipe, ProgramStream::Pipe, ProgramStream::Pipe).spawn();
+        // Its program may be on a disk that does not answer.
+        let mut kept = timeout_at(deadline, spawns).await.map_err(|_| NoAnswer::Slow(*time))??;
+        match timeout_at(deadline, converse(&mut kept, question, redactor)).await {
             Ok(answer) => answer,
             Err(_) => {
                 // What is still ending then is the keeper's to end.

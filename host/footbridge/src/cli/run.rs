@@ -16,7 +16,7 @@ use clap::{
 
 use super::{Files, NoConfiguration, WantedParts, label, labels, load_config_of, say_what_is_left_out, sources};
 use crate::{
-    config::{WantedServices, known, of_names},
+    config::{Config, WantedServices, known, of_names},
     harness::descriptors::needed,
     report,
     run::{Agent, Run, Sandbox, run},

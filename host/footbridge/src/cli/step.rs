@@ -106,7 +106,11 @@ fn run(args: &StepArgs) -> anyhow::Result<(StepReport, Option<Signal>)> {
         }
     };
     let runner = StepRunner { config, state: &folders.state, policy };
-    let (reports, ended) = super::runtime()?.block_on(runner.run(steps, began))?;
+    let runtime = super::runtime()?;
+    let ran = runtime.block_on(runner.run(steps, began));
+    // Whoever hurries it waits for nothing that is still being written.
+    runtime.shutdown_background();
+    let (reports, ended) = ran?;
     match (args.routine.is_some(), reports.as_slice()) {
         (false, [(_, report)]) => Ok((report.clone(), ended)),
         (_, all) => Ok((StepReport::of_all(all), ended)),

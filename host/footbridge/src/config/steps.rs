@@ -78,6 +78,9 @@ fn minute() -> Duration {
     TIME
 }
 
+/// The longest time that a step may take.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// A duration as people write it, or seconds.
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     let found = match Value::deserialize(from)? {
@@ -86,8 +89,9 @@ fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         Value::String(text) => parse_duration(&text),
         _ => None,
     };
-    let found = found.filter(|time| !time.is_zero());
-    found.ok_or_else(|| D::Error::custom("it is no duration: write seconds, or \"250ms\", \"10s\" or \"5m\""))
+    let found = found.filter(|time| !time.is_zero() && *time <= LONGEST);
+    let what = "it is no duration of a year at most: write seconds, or \"250ms\", \"10s\" or \"5m\"";
+    found.ok_or_else(|| D::Error::custom(what))
 }
 
 /// What is wrong with a value of a step.
@@ -387,6 +391,7 @@ mod tests {
             ("name = \"a\"", "/fetch.toml: \"command\" is missing"),
             ("[[step]]\ncommand = \"cat\"", "/fetch.toml: \"command\" is missing"),
             ("command = \"cat\"\ntimeout = \"soon\"", ":2: timeout: it is no duration"),
+            ("command = \"cat\"\ntimeout = 9223372036854775807", ":2: timeout: it is no duration of a year"),
             ("command = \"cat\"\nargz = []", ":2: argz"),
             ("command = \"cat\"\nenv = { A = { file = \"none\" } }", ":2: env.A: cannot read the secret file"),
             ("command = \"cat\"\n\n[env]\n\"B=C\" = \"x\"", ":4: env.B=C: \"B=C\" in \"env\" cannot be"),

@@ -9,14 +9,17 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write as _},
     ops::ControlFlow::{Break, Continue},
-    os::unix::fs::OpenOptionsExt as _,
+    os::{fd::AsFd as _, unix::fs::OpenOptionsExt as _},
     time::{Duration, Instant},
 };
 
-use nix::sys::{
-    signal::Signal,
-    termios::{
-        FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
+use nix::{
+    poll::{PollFd, PollFlags, poll},
+    sys::{
+        signal::Signal,
+        termios::{
+            FlushArg, InputFlags, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
+        },
     },
 };
 
@@ -33,6 +36,9 @@ const TERMINAL: &str = "/dev/tty";
 
 /// What the terminal shows.
 const HERE: PromptContext = PromptContext { name: "footbridge", leave: "quit", stop: None, others: false };
+
+/// How long a terminal may take nothing, milliseconds.
+const ROOM: u16 = 5_000;
 
 /// How often it is looked how long is left, and whether the window has another size.
 const EVERY: Duration = Duration::from_secs(1);
@@ -154,10 +160,23 @@ impl<'t> TakenTerminal<'t> {
         Ok(tcflush(self.terminal, FlushArg::TCIFLUSH)?)
     }
 
-    /// A screen's worth, which a terminal takes at once or not at all.
+    /// A screen's worth. One on a slow line takes it bit by bit; one that takes nothing more for a while is gone.
     fn write(&self, text: &str) -> io::Result<()> {
-        let mut terminal = self.terminal;
-        terminal.write_all(text.as_bytes())
+        let (mut terminal, mut rest) = (self.terminal, text.as_bytes());
+        while !rest.is_empty() {
+            match terminal.write(rest) {
+                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut looked_at = [PollFd::new(self.terminal.as_fd(), PollFlags::POLLOUT)];
+                    if poll(&mut looked_at, ROOM)? == 0 {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -26,8 +26,8 @@ use tempfile::NamedTempFile;
 use footbridge_audit::private_folder::{FolderError, make_private};
 use footbridge_core::{digest::Digest, names::SessionName, random::random_text};
 use footbridge_edge::listener::Access;
+use footbridge_processes::remove_tree::remove_tree;
 
-use super::removal;
 use crate::control::wire::TOKEN_FILE;
 
 /// The folder cannot be used.
@@ -175,7 +175,7 @@ fn put_aside(runtime: &Path, path: &Path) {
 pub(super) fn sweep(runtime: &Path) {
     let Ok(entries) = fs::read_dir(all(runtime)) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(GONE)) {
-        if let Err(error) = removal::clear(&entry.path())
+        if let Err(error) = remove_tree(&entry.path())
             && error.kind() != io::ErrorKind::NotFound
         {
             let path = entry.path();

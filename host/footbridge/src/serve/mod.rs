@@ -15,7 +15,6 @@ mod handler;
 mod kept;
 mod lock;
 mod reload;
-mod removal;
 mod restore;
 mod sessions;
 mod spent;

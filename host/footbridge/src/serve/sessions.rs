@@ -18,11 +18,15 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use footbridge_proto::{endpoint::Endpoint, token::Token, vars};
-use tokio::{sync::Mutex, task::spawn_blocking, time::sleep};
+use tokio::{
+    sync::Mutex,
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -56,6 +60,9 @@ use footbridge_core::{
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use footbridge_processes::process::ProcessWatch;
 use footbridge_services::{GuestAddress, ServiceSpec, environment, environment_notes};
+
+/// How long the end waits for folders that are being removed.
+const SWEPT: Duration = Duration::from_secs(2);
 
 /// Sessions of one daemon: each has places for connections reserved, and all of them fit into one answer.
 pub(crate) const MAX_SESSIONS: usize = 1000;
@@ -93,6 +100,8 @@ pub(super) struct Inner {
     /// Held while a session is made, changed or ended: one after the other.
     pub(super) kept: Mutex<AllKept>,
     pub(super) tasks: TaskTracker,
+    /// What removes folders, which a guest may keep busy.
+    sweeps: TaskTracker,
     pub(super) shutdown: CancellationToken,
 }
 
@@ -113,6 +122,7 @@ impl Sessions {
             named_limits,
             kept: Mutex::default(),
             tasks: TaskTracker::new(),
+            sweeps: TaskTracker::new(),
             shutdown: CancellationToken::new(),
         }))
     }
@@ -401,7 +411,7 @@ impl Sessions {
     /// Removes what is left of sessions that ended, beside everything else.
     pub(super) fn sweep(&self) {
         let runtime = self.0.runtime.clone();
-        self.0.tasks.spawn_blocking(move || folder::sweep(&runtime));
+        self.0.sweeps.spawn_blocking(move || folder::sweep(&runtime));
     }
 
     /// Ends a session when its process is gone, and forgets it once it has ended, whoever ended it.
@@ -490,6 +500,9 @@ impl Sessions {
             spent::not_kept(&error);
         }
         inner.listeners.released().await;
+        inner.sweeps.close();
+        // What is not removed by then the next daemon removes.
+        let _goes_on = timeout(SWEPT, inner.sweeps.wait()).await;
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 
 use super::{Launched, Launcher, Process, ProgramSpec, Reader};
@@ -27,8 +27,8 @@ impl Launcher {
     /// # Errors
     /// When it cannot be started, fails, or takes longer than this; then it is killed.
     pub async fn feed(&self, spec: &ProgramSpec, input: &[u8], time: Duration) -> io::Result<()> {
-        let launched = self.launch(spec).await.map_err(|error| error.error)?;
-        let Launched { mut stdin, mut stdout, mut stderr, mut process } = launched;
+        let deadline = Instant::now() + time;
+        let Launched { mut stdin, mut stdout, mut stderr, mut process } = self.launched(spec, deadline).await?;
         let fed = async {
             let write = async {
                 // A program that does not read it all may still succeed.
@@ -49,7 +49,7 @@ impl Launcher {
             });
             succeeded(ended)
         };
-        match timeout(time, fed).await {
+        match timeout_at(deadline, fed).await {
             Ok(ended) => ended,
             Err(_) => Err(too_slow(&mut process, time).await),
         }
@@ -61,8 +61,8 @@ impl Launcher {
     /// # Errors
     /// When it cannot be started, fails, prints more, or takes longer than this; then it is killed.
     pub async fn output(&self, spec: &ProgramSpec, time: Duration) -> io::Result<Vec<u8>> {
-        let launched = self.launch(spec).await.map_err(|error| error.error)?;
-        let Launched { stdin, stdout, stderr, mut process } = launched;
+        let deadline = Instant::now() + time;
+        let Launched { stdin, stdout, stderr, mut process } = self.launched(spec, deadline).await?;
         drop(stdin);
         let ran = async {
             let end = async {
@@ -74,10 +74,17 @@ impl Launcher {
             let (printed, (), ()) = tokio::try_join!(within_limit(stdout), end, pass_on(stderr))?;
             Ok(printed)
         };
-        match timeout(time, ran).await {
+        match timeout_at(deadline, ran).await {
             Ok(printed) => printed,
             Err(_) => Err(too_slow(&mut process, time).await),
         }
+    }
+
+    /// Starts it: where its program is on a disk that does not answer, that may take for ever.
+    async fn launched(&self, spec: &ProgramSpec, deadline: Instant) -> io::Result<Launched> {
+        let started = timeout_at(deadline, self.launch(spec)).await;
+        let launched = started.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it was not started in time"))?;
+        launched.map_err(|error| error.error)
     }
 }
 

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_audit::lock_file::LockFile;
+use footbridge_audit::lock_file::{LockFile, NotLocked};
 use footbridge_core::random::random_text;
 
 use crate::{priority::give_way, remove_tree::remove_tree};
@@ -142,10 +142,14 @@ impl OurFolder {
             let path = base.join(random_text::<6>().map_err(io::Error::other)?);
             private_folder(&path)?;
             // Until it is locked another process may take it for a dead one's.
-            if let Ok(lock) = lock(&path)
-                && path.is_dir()
-            {
-                break (path, lock);
+            match lock(&path) {
+                Ok(lock) if path.is_dir() => break (path, lock),
+                Ok(_) | Err(NotLocked::Held(_)) => {}
+                Err(NotLocked::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(NotLocked::Io(error)) => {
+                    let _stays = fs::remove_dir(&path);
+                    return Err(error);
+                }
             }
         };
         let lock = Arc::new(lock);
@@ -181,8 +185,8 @@ fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-fn lock(folder: &Path) -> io::Result<LockFile> {
-    Ok(LockFile::lock(File::open(folder)?)?)
+fn lock(folder: &Path) -> Result<LockFile, NotLocked> {
+    LockFile::lock(File::open(folder)?)
 }
 
 /// Removes what processes left that ended without doing so.

@@ -15,7 +15,7 @@ use super::git_names::is_gits;
 /// What is read at once.
 const PIECE: usize = 256 << 10;
 /// Bytes of a path: the kernel opens no longer one.
-const MAX_PATH: usize = 4_096;
+pub(super) const MAX_PATH: usize = 4_096;
 /// Parts that several threads read, and extensions. Git makes one part a processor, and has ten extensions.
 const MAX_PARTS: usize = 4_096;
 const MAX_EXTENSIONS: usize = 64;

@@ -72,7 +72,15 @@ impl GitLeft {
         let until = Instant::now() + LIMIT;
         let places: Vec<(PathBuf, &HeldFolder)> = held.iter().filter_map(|held| Some((held.now()?, held))).collect();
         let (mut left, mut seen) = (Self { is_whole: true, ..Self::default() }, HashSet::new());
-        let mut found: Vec<FoundFolder> = gits.into_iter().filter_map(FoundFolder::of).collect();
+        let mut found = Vec::new();
+        for git in gits {
+            // Where one leads, too, may take a while to find out.
+            if Instant::now() > until {
+                left.is_whole = false;
+                break;
+            }
+            found.extend(FoundFolder::of(git));
+        }
         found.sort_by_key(|git| !git.is_repository);
         for git in found {
             let below =
@@ -200,7 +208,7 @@ impl Opened<'_> {
         if text.len() as u64 > MAX_CONFLICTS {
             return Err(ConflictsFault::Malformed);
         }
-        check_conflicts(&text, self.git.tree.as_deref())
+        check_conflicts(&text, self.git.tree.as_deref(), self.until)
     }
 
     fn looks_at(&self, name: &str) -> LookedAt {

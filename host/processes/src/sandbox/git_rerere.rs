@@ -5,8 +5,9 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::time::Instant;
 
-use super::git_names::is_gits;
+use super::{git_index::MAX_PATH, git_names::is_gits};
 
 /// Why a list is not one to let git read.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,8 @@ pub(super) enum ConflictsFault {
     Malformed,
     #[error("it names files, and where they are is not known")]
     NoTree,
+    #[error("it could not be looked through in time")]
+    Late,
     #[error("it cannot be read: {0}")]
     Io(#[from] io::Error),
 }
@@ -30,8 +33,8 @@ impl ConflictsFault {
     }
 }
 
-/// Looks through the list of a work tree.
-pub(super) fn check_conflicts(text: &[u8], tree: Option<&Path>) -> Result<(), ConflictsFault> {
+/// Looks through the list of a work tree, until then.
+pub(super) fn check_conflicts(text: &[u8], tree: Option<&Path>, until: Instant) -> Result<(), ConflictsFault> {
     let text = text.strip_suffix(b"\0").unwrap_or(text);
     if text.is_empty() {
         return Ok(());
@@ -43,13 +46,20 @@ pub(super) fn check_conflicts(text: &[u8], tree: Option<&Path>) -> Result<(), Co
             return Err(ConflictsFault::Malformed);
         }
         let path = &line[tab + 1..];
+        if path.len() > MAX_PATH {
+            return Err(ConflictsFault::Malformed);
+        }
         let shown = || String::from_utf8_lossy(path).into_owned();
         if !is_gits(path) {
             return Err(ConflictsFault::Path(shown()));
         }
         let path = Path::new(OsStr::from_bytes(path));
-        let is_link = path.ancestors().any(|above| above != Path::new("") && tree.join(above).is_symlink());
-        if is_link { Err(ConflictsFault::Link(shown())) } else { Ok(()) }
+        path.ancestors().filter(|above| *above != Path::new("")).try_for_each(|above| {
+            if Instant::now() > until {
+                return Err(ConflictsFault::Late);
+            }
+            if tree.join(above).is_symlink() { Err(ConflictsFault::Link(shown())) } else { Ok(()) }
+        })
     })
 }
 
@@ -66,6 +76,7 @@ fn is_name(name: &[u8]) -> bool {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::time::Duration;
 
     use super::*;
 
@@ -77,7 +88,8 @@ mod tests {
         symlink("/etc", tree.join("out")).unwrap();
         symlink("a", tree.join("a/link")).unwrap();
         let name = "0123456789abcdef0123456789abcdef01234567";
-        let check = |text: String| check_conflicts(text.as_bytes(), Some(tree));
+        let until = Instant::now() + Duration::from_secs(60);
+        let check = |text: String| check_conflicts(text.as_bytes(), Some(tree), until);
         let of = |paths: &[&str]| check(paths.iter().map(|path| format!("{name}\t{path}\0")).collect());
         of(&[]).unwrap();
         of(&["f", "a/missing", "with\ttab"]).unwrap();
@@ -88,10 +100,14 @@ mod tests {
         for path in ["out/passwd", "a/link"] {
             assert!(matches!(of(&["f", path]), Err(ConflictsFault::Link(_))), "{path}");
         }
-        assert!(check_conflicts(b"", None).is_ok() && check_conflicts(b"x", None).is_err());
+        assert!(check_conflicts(b"", None, until).is_ok() && check_conflicts(b"x", None, until).is_err());
         for text in ["x", "\0\0", "0123\tf\0", &format!("{name}. \t5\tf"), &format!("{name}.\tf"), &format!("{name}f")]
         {
             assert!(matches!(check(text.to_owned()), Err(ConflictsFault::Malformed)), "{text:?}");
         }
+        assert!(matches!(of(&[&"a/".repeat(MAX_PATH)]), Err(ConflictsFault::Malformed)), "no file has that path");
+        let late =
+            check_conflicts(format!("{name}\ta\0").as_bytes(), Some(tree), Instant::now() - Duration::from_secs(1));
+        assert!(matches!(late, Err(ConflictsFault::Late)));
     }
 }

@@ -2,7 +2,8 @@
 //! folder and in those below it that people open by themselves, repositories above all.
 //!
 //! Those are looked for so deep and no deeper, and so many: what was left out is told. What cannot be read is passed over.
-//! An earlier command may have filled the folder, so all that is looked at has a limit.
+//! An earlier command may have filled the folder, so all that is looked at has a limit, and so has the time for it: a path of
+//! links to deep folders takes a second to follow.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{self, DirEntry};
@@ -10,6 +11,7 @@ use std::io::ErrorKind;
 use std::iter::once;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -32,6 +34,8 @@ const MAX_ENTRIES: usize = 50_000;
 const MAX_IN_FOLDER: usize = 1_000;
 /// Bytes of git's settings that are read.
 const MAX_SETTINGS: u64 = 64 << 20;
+/// How long is looked at most.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// What is run or obeyed by others in a folder.
 #[derive(Debug, Default)]
@@ -86,12 +90,20 @@ struct Search {
     names_left: usize,
     settings_left: u64,
     entries_left: usize,
+    until: Instant,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        let (found, gits, users) = (Guarded::default(), Vec::new(), GitSettings::default());
-        Self { found, gits, users, names_left: MAX_NAMES, settings_left: MAX_SETTINGS, entries_left: MAX_ENTRIES }
+        Self {
+            found: Guarded::default(),
+            gits: Vec::new(),
+            users: GitSettings::default(),
+            names_left: MAX_NAMES,
+            settings_left: MAX_SETTINGS,
+            entries_left: MAX_ENTRIES,
+            until: Instant::now() + LIMIT,
+        }
     }
 }
 
@@ -110,8 +122,7 @@ impl Search {
 
     fn add_if(&mut self, paths: impl IntoIterator<Item = PathBuf>, is_one: impl Fn(&Path) -> bool) {
         for path in paths {
-            if self.names_left == 0 {
-                self.found.is_cut = true;
+            if self.has_no_more() {
                 return;
             }
             self.names_left -= 1;
@@ -119,6 +130,19 @@ impl Search {
                 self.found.paths.push(path);
             }
         }
+    }
+
+    /// Whether no more names are looked at, which is noted.
+    fn has_no_more(&mut self) -> bool {
+        self.found.is_cut |= self.names_left == 0;
+        self.names_left == 0 || self.is_late()
+    }
+
+    /// Whether its time is over, which is noted.
+    fn is_late(&mut self) -> bool {
+        let is_late = Instant::now() > self.until;
+        self.found.is_cut |= is_late;
+        is_late
     }
 
     fn settings(&mut self, files: Vec<PathBuf>) -> GitSettings {
@@ -146,7 +170,7 @@ impl Search {
                     continue;
                 }
                 let has_some = has_some(&inner);
-                if looked == MAX_LOOKED || (nested == MAX_NESTED && has_some) {
+                if looked == MAX_LOOKED || (nested == MAX_NESTED && has_some) || self.has_no_more() {
                     self.found.is_cut = true;
                     return;
                 }
@@ -196,8 +220,7 @@ impl Search {
 
     /// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
     fn add_git(&mut self, git: &Path, tree: &Path, depth: usize) {
-        if self.names_left == 0 {
-            self.found.is_cut = true;
+        if self.has_no_more() {
             return;
         }
         let main = common(git);
@@ -216,9 +239,10 @@ impl Search {
         self.add(of_trees);
         let mut trees = vec![tree.to_owned()];
         trees.extend(work_trees.iter().filter_map(|inner| self.work_tree(inner)));
-        let hooks: Vec<PathBuf> = settings.hooks.iter().chain(&self.users.hooks).cloned().collect();
+        let mut hooks: Vec<PathBuf> = settings.hooks.iter().chain(&self.users.hooks).cloned().collect();
+        let mut words: Vec<PathBuf> = settings.words.iter().chain(&self.users.words).cloned().collect();
+        [&mut trees, &mut hooks, &mut words].into_iter().for_each(once_each);
         let hooks = trees.iter().flat_map(|tree| hooks.iter().map(move |hooks| tree.join(hooks)));
-        let words: Vec<PathBuf> = settings.words.iter().chain(&self.users.words).cloned().collect();
         let words = trees.iter().flat_map(|tree| words.iter().map(move |word| tree.join(word)));
         self.add_if(words, Path::is_file);
         // What holds all of a work tree cannot be kept from whoever works in it.
@@ -242,7 +266,7 @@ impl Search {
             let (inner, closed) = listed(&at);
             self.add(closed);
             for inner in inner {
-                if looked == MAX_LOOKED {
+                if looked == MAX_LOOKED || self.has_no_more() {
                     self.found.is_cut = true;
                     return found;
                 }
@@ -267,6 +291,9 @@ impl Search {
     fn add_inner(&mut self, root: &Path) {
         let mut ahead: VecDeque<(PathBuf, usize)> = self.found.paths.iter().map(|path| (path.clone(), 0)).collect();
         while let Some((at, depth)) = ahead.pop_front() {
+            if self.is_late() {
+                return;
+            }
             let Ok(meta) = at.metadata() else { continue };
             if depth == 0 && meta.is_file() && meta.nlink() > 1 {
                 self.found.linked.push(at.clone());

@@ -169,7 +169,14 @@ impl Search {
         if !links.is_empty() && (git_of(folder).is_some() || folder.ancestors().any(is_in)) {
             self.all.in_git.extend(links);
         } else {
-            self.all.found.extend(links.into_iter().filter(|link| leads_out(link)));
+            // One may lead through deep folders, which takes a while to find out.
+            for link in links {
+                if Instant::now() > self.until {
+                    self.all.is_whole = false;
+                    break;
+                }
+                self.all.found.extend(Some(link).filter(|link| leads_out(link)));
+            }
         }
     }
 

@@ -73,9 +73,11 @@ fn colour_at(text: &str) -> Option<usize> {
 /// The length of the character by its number (`\u{NUMBER}`) that this text begins with: broken across lines it would be
 /// none to who reads it.
 fn escape_at(text: &str) -> Option<usize> {
-    let (number, _) = text.strip_prefix("\\u{")?.split_once('}')?;
-    let is_one = (1..=6).contains(&number.len()) && number.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_one.then_some(number.len() + "\\u{}".len())
+    let number = text.strip_prefix("\\u{")?.as_bytes();
+    // No further than one can be: what is searched for its end at each place takes minutes.
+    let digits = number.iter().take(7).take_while(|digit| digit.is_ascii_hexdigit()).count();
+    let is_one = (1..=6).contains(&digits) && number.get(digits) == Some(&b'}');
+    is_one.then_some(digits + "\\u{}".len())
 }
 
 /// One approval, line by line: what is asked, what the tool does, who asks, and digests. Only our lines begin at the

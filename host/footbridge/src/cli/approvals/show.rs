@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn calls_of_one_name_are_told_apart_and_identical_ones_counted() {
-        let one = ApprovalInfo { head: "{\"path\":\"a\u{1b}\"}".into(), ..info("ap-0000000000000001") };
+        let one =
+            ApprovalInfo { head: "{\"path\":\"a\u{1b}\"}".into(), tail: String::new(), ..info("ap-0000000000000001") };
         let long = ApprovalInfo { head: "é".repeat(61), waiting: 3, ..one.clone() };
         let text = table(&[one, long], NONE);
         let lines: Vec<&str> = text.lines().collect();

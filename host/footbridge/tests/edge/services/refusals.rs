@@ -95,17 +95,22 @@ fn why_a_service_does_not_take_a_request_is_in_the_record() {
 /// A client that sends all of an upload before it reads has its answer, and no connection that breaks under it.
 #[test]
 fn an_upload_that_is_refused_is_read_past_so_that_its_client_hears_why() {
-    let services = Services::start("open", "[limits.services]\nrequest_bytes = \"32 MiB\"\n");
+    let limits = "[limits.services]\nrequest_bytes = \"32 MiB\"\nasked_bytes = \"4 KiB\"\n";
     let body = vec![b'x'; 24 << 20];
-    for path in ["/s/none/x", "/s/narrow/v1/x"] {
+    for (policy, path, status) in
+        [("open", "/s/none/x", 404), ("open", "/s/narrow/v1/x", 403), ("ask", "/s/tracker/x", 413)]
+    {
+        let services = Services::start(policy, limits);
+        let asking = services.harness.as_ref().unwrap().approvals();
+        asking.people_answer();
         let mut client = services.connect();
         let length = format!("Content-Length: {}", body.len());
-        client.send(head(&format!("POST {path}"), &[&services.key(), &length]));
+        client.send(head(&format!("POST {path} HTTP/1.1"), &[&services.key(), &length]));
         client.send(&body);
         let answer = client.answer();
-        assert!([403, 404].contains(&answer.status) && answer.body.contains("record"), "{path}: {answer:?}");
+        assert!(answer.status == status && answer.body.contains("record"), "{path}: {answer:?}");
+        assert!(services.origin.received().is_empty());
     }
-    assert!(services.origin.received().is_empty());
 }
 
 /// Has the harness read another configuration.

@@ -201,3 +201,33 @@ fn what_an_earlier_command_filled_is_looked_at_in_part_and_that_is_said() {
     (0..=MAX_IN_FOLDER).for_each(|number| fs::write(tree.join(format!(".vscode/{number}")), "").unwrap());
     assert!(guarded(&tree).is_cut);
 }
+
+/// A path that takes long to follow costs its own time, and not that of all others as well.
+#[test]
+fn what_takes_long_to_follow_is_looked_at_for_a_while_and_that_is_said() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir_all(at("sub/.git/objects")).unwrap();
+    fs::write(at("sub/.git/HEAD"), "").unwrap();
+    let mut search = Search { until: Instant::now(), ..Search::default() };
+    search.add_all_in(&at("sub"));
+    search.add_inner(place.path());
+    assert!(search.found.is_cut && search.found.paths.is_empty() && search.gits.is_empty());
+}
+
+#[test]
+fn hooks_that_are_named_again_and_again_and_work_trees_too_are_looked_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir_all(at("tree")).unwrap();
+    fs::create_dir_all(at(".git/objects")).unwrap();
+    fs::write(at(".git/HEAD"), "").unwrap();
+    fs::write(at(".git/config"), format!("[core]\n{}", "hooksPath=d\n".repeat(900))).unwrap();
+    for number in 0..100 {
+        fs::create_dir_all(at(&format!(".git/worktrees/{number}"))).unwrap();
+        fs::write(at(&format!(".git/worktrees/{number}/gitdir")), at("tree/.git").to_str().unwrap()).unwrap();
+    }
+    let found = guarded(place.path());
+    assert!(!found.is_cut, "90,000 names, of which two differ");
+    assert!(found.paths.contains(&at("tree/d")) && found.paths.contains(&at("d")));
+}

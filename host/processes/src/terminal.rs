@@ -32,7 +32,8 @@ pub(crate) fn raw(before: &Termios, ends_lines: bool) -> Termios {
     if ends_lines {
         raw.output_flags = before.output_flags;
     }
-    raw
+    // As a terminal gives them back: otherwise they differ from what was set by what is behind the flags.
+    Termios::from(nix::libc::termios::from(raw))
 }
 
 /// Gives a terminal these settings back if it is raw, and takes it off the screen of a borrower.
@@ -53,4 +54,23 @@ pub(crate) fn mark(terminal: &OwnedFd, lent: bool) -> nix::Result<()> {
     let mut flags = OFlag::from_bits_retain(fcntl(terminal, FcntlArg::F_GETFL)?);
     flags.set(LENT, lent);
     fcntl(terminal, FcntlArg::F_SETFL(flags)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::pty::openpty;
+
+    use super::*;
+
+    #[test]
+    fn a_raw_terminal_is_given_its_settings_back_whether_or_not_it_ends_lines() {
+        for ends_lines in [true, false] {
+            let pty = openpty(None, None).unwrap();
+            let before = tcgetattr(&pty.slave).unwrap();
+            tcsetattr(&pty.slave, SetArg::TCSANOW, &raw(&before, ends_lines)).unwrap();
+            assert_ne!(tcgetattr(&pty.slave).unwrap(), before);
+            restore_to(&pty.slave, &before);
+            assert_eq!(tcgetattr(&pty.slave).unwrap(), before, "{ends_lines}");
+        }
+    }
 }

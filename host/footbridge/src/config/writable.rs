@@ -120,7 +120,7 @@ impl Writable {
 
     /// The name that this file has in a folder that guests write, where it has several (hard links), and the folder. A
     /// large folder is looked through for so long and no longer.
-    pub(super) fn another_name(&self, file: &Path) -> Option<(PathBuf, &Path)> {
+    pub(crate) fn another_name(&self, file: &Path) -> Option<(PathBuf, &Path)> {
         let meta = file.metadata().ok().filter(fs::Metadata::is_file)?;
         let _it_may = self.may_hold_another_name(file)?;
         self.0.iter().find_map(|folder| Some((name_of_in(&meta, folder)?, folder.as_path())))

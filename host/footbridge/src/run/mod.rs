@@ -161,6 +161,7 @@ pub(crate) const HARNESS_FAILED: i32 = 125;
 /// When the harness, the sandbox or the command cannot be started.
 pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     let guest = GuestBinaries::find()?;
+    guest.check_out_of_reach(&run.writable)?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
     let files = AskedFiles::of(&run, folders)?;

@@ -262,8 +262,9 @@ fn say_what_listens(found: &FoundSockets) {
 fn say_not_kept(plan: &FilePlan) {
     for cut in plan.cut() {
         report::note(&format!(
-            "footbridge: {} holds more than is looked through: what git and editors run or obey in some repositories \
-             below it can be written; start further down",
+            "footbridge: {} holds more than is looked through, as work trees, links and repositories below it that an earlier \
+             command may have made: what git and editors run or obey in some of them can be written; remove them, or start \
+             further down",
             cut.display()
         ));
     }

@@ -17,7 +17,10 @@ use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 
 use super::git_settings::{GitSettings, leads_to, of_user};
-use super::places::{BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, INSTRUCTIONS, OF_EDITORS, is_built_or_fetched};
+use super::places::{
+    BEGUN_IN_GIT, GUARDED, GUARDED_IN_GIT, INSTRUCTIONS, OF_EDITORS, OTHER_REPOSITORIES, is_built_or_fetched,
+    is_project,
+};
 
 /// Folders of git in one of git that are looked at: submodules can have submodules.
 const DEPTH: usize = 4;
@@ -32,6 +35,8 @@ const MAX_NAMES: usize = 50_000;
 /// Entries in guarded folders that are looked at, and those of one of them.
 const MAX_ENTRIES: usize = 50_000;
 const MAX_IN_FOLDER: usize = 1_000;
+/// Links in guarded folders that are followed: each is a mount, and so is what it leads to.
+const MAX_LINKS: usize = 2_000;
 /// Bytes of git's settings that are read.
 const MAX_SETTINGS: u64 = 64 << 20;
 /// How long is looked at most.
@@ -81,6 +86,27 @@ fn once_each(paths: &mut Vec<PathBuf>) {
     paths.retain(|path| seen.insert(path.clone()));
 }
 
+/// What settings of git lead to, from wherever git is started.
+struct Obeyed {
+    includes: Vec<PathBuf>,
+    hooks: Vec<PathBuf>,
+    words: Vec<PathBuf>,
+}
+
+impl Obeyed {
+    /// By a repository's settings and those of its user.
+    fn of(settings: GitSettings, users: &GitSettings) -> Self {
+        let together = |own: Vec<PathBuf>, users: &[PathBuf]| {
+            let mut all = own;
+            all.extend_from_slice(users);
+            once_each(&mut all);
+            all
+        };
+        let (hooks, words) = (together(settings.hooks, &users.hooks), together(settings.words, &users.words));
+        Self { includes: settings.includes, hooks, words }
+    }
+}
+
 /// What was found, and how much more is looked at.
 struct Search {
     found: Guarded,
@@ -90,6 +116,9 @@ struct Search {
     names_left: usize,
     settings_left: u64,
     entries_left: usize,
+    links_left: usize,
+    /// Folders of hooks among what was found: a script in one is the first that is run.
+    hooks: Vec<PathBuf>,
     until: Instant,
 }
 
@@ -102,6 +131,8 @@ impl Default for Search {
             names_left: MAX_NAMES,
             settings_left: MAX_SETTINGS,
             entries_left: MAX_ENTRIES,
+            links_left: MAX_LINKS,
+            hooks: Vec::new(),
             until: Instant::now() + LIMIT,
         }
     }
@@ -198,6 +229,7 @@ impl Search {
     /// All names in this folder that others run or obey, whether they are there or not.
     fn add_all_in(&mut self, folder: &Path) {
         self.add(GUARDED.iter().map(|name| folder.join(name)));
+        self.add_projects(folder);
         self.found.begun.extend(INSTRUCTIONS.iter().map(|name| folder.join(name)));
         let git = folder.join(".git");
         if git.is_dir() {
@@ -218,6 +250,19 @@ impl Search {
         }
     }
 
+    /// Files there that editors open as a project.
+    fn add_projects(&mut self, folder: &Path) {
+        for (number, entry) in fs::read_dir(folder).into_iter().flatten().flatten().enumerate() {
+            if number % 100 == 0 && self.is_late() {
+                return;
+            }
+            let path = entry.path();
+            if is_project(&path) {
+                self.add([path]);
+            }
+        }
+    }
+
     /// Those of a folder of git, of the work trees and submodules that it holds, and what its settings lead to.
     fn add_git(&mut self, git: &Path, tree: &Path, depth: usize) {
         if self.has_no_more() {
@@ -235,18 +280,19 @@ impl Search {
         }
         let main = main.unwrap_or_else(|| git.to_owned());
         let settings = self.settings(vec![main.join("config"), git.join("config"), git.join("config.worktree")]);
+        // First by the tree that is worked in: of others a command may have made as many as it likes.
+        let obeyed = Obeyed::of(settings, &self.users);
+        self.add_obeyed(&obeyed, tree, tree);
         let (work_trees, of_trees) = listed(&main.join("worktrees"));
         self.add(of_trees);
-        let mut trees = vec![tree.to_owned()];
-        trees.extend(work_trees.iter().filter_map(|inner| self.work_tree(inner)));
-        let mut hooks: Vec<PathBuf> = settings.hooks.iter().chain(&self.users.hooks).cloned().collect();
-        let mut words: Vec<PathBuf> = settings.words.iter().chain(&self.users.words).cloned().collect();
-        [&mut trees, &mut hooks, &mut words].into_iter().for_each(once_each);
-        let hooks = trees.iter().flat_map(|tree| hooks.iter().map(move |hooks| tree.join(hooks)));
-        let words = trees.iter().flat_map(|tree| words.iter().map(move |word| tree.join(word)));
-        self.add_if(words, Path::is_file);
-        // What holds all of a work tree cannot be kept from whoever works in it.
-        self.add_if(settings.includes.into_iter().chain(hooks), |path| !holds(path, tree));
+        let mut trees: Vec<PathBuf> = work_trees.iter().filter_map(|inner| self.work_tree(inner)).collect();
+        once_each(&mut trees);
+        for other in trees.iter().filter(|other| *other != tree) {
+            if self.has_no_more() {
+                return;
+            }
+            self.add_obeyed(&obeyed, other, tree);
+        }
         if depth > 0 {
             let modules = self.git_folders_below(&git.join("modules"));
             for inner in modules.iter().chain(&work_trees) {
@@ -256,6 +302,16 @@ impl Search {
                 self.add_git(inner, its.as_deref().unwrap_or(tree), depth - 1);
             }
         }
+    }
+
+    /// What settings lead to from a work tree of theirs.
+    fn add_obeyed(&mut self, obeyed: &Obeyed, from: &Path, tree: &Path) {
+        let at = |paths: &[PathBuf]| paths.iter().map(|path| from.join(path)).collect::<Vec<_>>();
+        let hooks = at(&obeyed.hooks);
+        self.hooks.extend(hooks.iter().cloned());
+        // What holds all of a work tree cannot be kept from whoever works in it.
+        self.add_if(hooks.into_iter().chain(at(&obeyed.includes)), |path| !holds(path, tree));
+        self.add_if(at(&obeyed.words), Path::is_file);
     }
 
     /// Folders of git below this one: names of submodules, which are their paths, are folders in each other. What cannot be
@@ -289,7 +345,11 @@ impl Search {
 
     /// Links in folders that were found, since what they lead to is obeyed as it were in there; and files by other names.
     fn add_inner(&mut self, root: &Path) {
-        let mut ahead: VecDeque<(PathBuf, usize)> = self.found.paths.iter().map(|path| (path.clone(), 0)).collect();
+        let of_hooks: HashSet<&PathBuf> = self.hooks.iter().collect();
+        let is_of_hooks = |path: &&PathBuf| path.ends_with("hooks") || of_hooks.contains(path);
+        let (hooks, others): (Vec<&PathBuf>, Vec<&PathBuf>) = self.found.paths.iter().partition(is_of_hooks);
+        let mut ahead: VecDeque<(PathBuf, usize)> =
+            hooks.into_iter().chain(others).map(|path| (path.clone(), 0)).collect();
         while let Some((at, depth)) = ahead.pop_front() {
             if self.is_late() {
                 return;
@@ -320,6 +380,11 @@ impl Search {
         let path = entry.path();
         match entry.metadata() {
             Ok(meta) if meta.is_symlink() && !holds(&path, root) => {
+                if self.links_left == 0 {
+                    self.found.is_cut = true;
+                    return false;
+                }
+                self.links_left -= 1;
                 self.add([path.clone()]);
                 path.is_dir()
             }
@@ -338,7 +403,8 @@ fn has_some(folder: &Path) -> bool {
 }
 
 fn is_repository(folder: &Path) -> bool {
-    folder.join(".git").symlink_metadata().is_ok() || is_git(folder)
+    let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+    has(&".git") || OTHER_REPOSITORIES.iter().any(has) || is_git(folder)
 }
 
 fn of_editors(folder: &Path) -> impl Iterator<Item = PathBuf> {

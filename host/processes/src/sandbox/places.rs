@@ -202,7 +202,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 126] = [
+pub const GUARDED: [&str; 140] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -282,6 +282,20 @@ pub const GUARDED: [&str; 126] = [
     ".Rprofile",
     ".octaverc",
     ".rvmrc",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".lazygit.yml",
+    ".RData",
+    "irbrc",
+    ".bsp",
+    ".theia",
+    ".bundle/config",
+    ".ghcid",
+    ".proverc",
+    ".pylintrc",
+    ".lvimrc",
+    ".ycm_extra_conf.py",
+    ".mvn",
     ".githooks",
     ".husky",
     ".pre-commit-config.yaml",
@@ -335,6 +349,12 @@ pub const GUARDED: [&str; 126] = [
 pub const OF_EDITORS: [&str; 8] =
     [".devcontainer", ".devcontainer.json", ".fleet", ".helix", ".idea", ".nvim.lua", ".vscode", ".zed"];
 
+/// Ends of names of files that editors open as a project, with what they run then.
+pub const PROJECTS: [&str; 2] = [".code-workspace", ".sublime-project"];
+
+/// Folders by which other tools than git take a folder for a repository.
+pub const OTHER_REPOSITORIES: [&str; 3] = [".hg", ".jj", ".sl"];
+
 /// Folders that hold what was built or fetched, of which there may be very many.
 const BUILT_OR_FETCHED: [&str; 7] = [".cache", ".git", ".venv", "__pycache__", "node_modules", "target", "venv"];
 
@@ -344,8 +364,8 @@ pub(super) fn is_built_or_fetched(name: &OsStr) -> bool {
 }
 
 /// Names in a folder of git by which it runs programs or finds other settings, or repositories whose hooks run.
-pub const GUARDED_IN_GIT: [&str; 8] =
-    ["config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches", "sl/config"];
+pub const GUARDED_IN_GIT: [&str; 9] =
+    ["config", "config.worktree", "hooks", "commondir", "gitdir", "remotes", "branches", "sl/config", "lazygit.yml"];
 
 /// Files in a folder of git by which a rebase or the like runs programs when it goes on. They are there while one is under
 /// way, and whoever works in the folder may have to go on with it.
@@ -378,6 +398,12 @@ pub fn is_instruction(path: &Path) -> bool {
     INSTRUCTIONS.iter().any(|name| path.ends_with(name))
 }
 
+/// Whether an editor opens a file as a project, by its name.
+pub(super) fn is_project(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    PROJECTS.iter().any(|end| name.ends_with(end.as_bytes()))
+}
+
 /// Whether a file or folder is one that others run or obey, or stands right in such a folder, by its name.
 #[must_use]
 pub fn is_guarded(path: &Path) -> bool {
@@ -385,7 +411,7 @@ pub fn is_guarded(path: &Path) -> bool {
         at.ends_with(".git")
             || at.iter().any(|name| name == ".git") && GUARDED_IN_GIT.iter().any(|name| at.ends_with(name))
     };
-    path.ancestors().take(2).any(|at| GUARDED.iter().any(|name| at.ends_with(name)) || of_git(at))
+    is_project(path) || path.ancestors().take(2).any(|at| GUARDED.iter().any(|name| at.ends_with(name)) || of_git(at))
 }
 
 /// Where the credentials of whoever has this home folder and these variables are; what is missing is named too.
@@ -439,7 +465,13 @@ mod tests {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sandboxes.md")).unwrap();
         let all =
             CREDENTIALS.iter().chain(&CREDENTIAL_VARIABLES).chain(&GUARDED).chain(&OF_EDITORS).chain(&GUARDED_IN_GIT);
-        for name in all.chain(&BEGUN_IN_GIT).chain(&INSTRUCTIONS).chain(&PRIVATE).chain(&SOCKETS).chain(&OF_THE_SYSTEM)
+        for name in all
+            .chain(&PROJECTS)
+            .chain(&BEGUN_IN_GIT)
+            .chain(&INSTRUCTIONS)
+            .chain(&PRIVATE)
+            .chain(&SOCKETS)
+            .chain(&OF_THE_SYSTEM)
         {
             assert!(text.contains(&format!("`{name}`")), "docs/sandboxes.md does not name {name}");
         }

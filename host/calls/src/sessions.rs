@@ -58,6 +58,15 @@ struct Entry<F> {
 #[error("there is a session {0} already")]
 pub struct NameTaken(pub SessionName);
 
+/// What new policies are to the sessions that are open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoliciesChanged {
+    /// Those whose policy says something else now.
+    pub changed: Vec<SessionName>,
+    /// Those whose policy there is none of any more: they keep what they had.
+    pub gone: Vec<SessionName>,
+}
+
 impl<F> Clone for Sessions<F> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -158,21 +167,22 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         true
     }
 
-    /// Gives each session the policy of its name anew. Says which have none any more: they keep their own.
-    pub fn set_policies(&self, policies: &Policies) -> Vec<SessionName> {
-        let mut gone = Vec::new();
+    /// Gives each session the policy of its name anew.
+    pub fn set_policies(&self, policies: &Policies) -> PoliciesChanged {
+        let mut changes = PoliciesChanged::default();
         for open in self.all() {
             let policy: Result<Arc<Policy>, _> = policies.get(open.session().spec().policy.name());
             match policy {
                 Ok(policy) => {
                     if open.control().set_policy(policy) {
                         self.0.approvals.policy_changed(open.session());
+                        changes.changed.push(open.session().name().clone());
                     }
                 }
-                Err(_) => gone.push(open.session().name().clone()),
+                Err(_) => changes.gone.push(open.session().name().clone()),
             }
         }
-        gone
+        changes
     }
 
     /// Ends a session because an operator says so: its connections are cut, its calls cancelled, and its listeners are

@@ -21,7 +21,10 @@ pub enum NoConnection {
     #[error("its certificate is not valid")]
     Certificate,
     /// It is of an authority that is not trusted.
-    #[error("its certificate is of an authority that is not trusted here; the operator can name that with ca_file")]
+    #[error(
+        "its certificate is of an authority that is not trusted here, and not in the service's ca_file; the operator can put \
+         that one's certificate there, which is not the server's own"
+    )]
     UnknownAuthority,
     /// It is an authority's, where a server's is needed.
     #[error("its certificate is an authority's own (CA:TRUE), which is none of a server")]

@@ -133,6 +133,12 @@ pub enum BadService {
 }
 
 impl ServiceOrigin {
+    /// What its address has of a path, without a slash at its end; nothing where it has none.
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// Reads an address.
     ///
     /// # Errors

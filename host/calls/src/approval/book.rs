@@ -1,7 +1,7 @@
 //! The states of approvals, as a pure machine: the clock and new ids are handed in, nothing waits and nothing is
 //! written.
 //!
-//! pending, then granted, denied, expired or withdrawn; granted, then used, expired or denied. There is at most one approval
+//! pending, then granted, denied, expired, withdrawn or outdated; granted, then used, expired or denied. There is at most one approval
 //! that is pending or granted for each [`Key`]; whoever asks for the same joins it as a waiter. The first waiter takes
 //! a grant, which uses it up, and the others go on under a new pending id. An ended approval never changes again, and
 //! only its state is kept of it.
@@ -17,8 +17,9 @@ pub(super) use super::entry::{Asked, Change, Entry, Kept, New, Place, Remembered
 use super::{ApprovalId, ELICITATION, Key, State, past::Past};
 use footbridge_core::{digest::Digest, limits::ApprovalLimits};
 
-/// Who ends what was asked under another policy, in the record.
+/// Who ends what was asked under another policy, or of another service, in the record.
 const POLICY_CHANGED: &str = "footbridge (policy_changed)";
+const SERVICE_CHANGED: &str = "footbridge (service_changed)";
 
 /// The same of what all who were asked failed to answer.
 const NO_USABLE_ANSWER: &str = "footbridge (no_usable_answer)";
@@ -297,13 +298,24 @@ impl<P> Book<P> {
     /// server's question is of a call that is made already.
     pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
         let of_another = |key: &Key| key.session == session && key.policy != policy && key.kind != ELICITATION;
-        let its = self.live.iter().filter(|(_, entry)| of_another(&entry.key));
-        let its: Vec<_> = its.map(|(id, entry)| (*id, entry.granted.is_some())).collect();
-        for (id, is_granted) in its {
-            let state = if is_granted { State::Expired } else { State::Withdrawn };
-            self.end(id, state, (!is_granted).then(|| POLICY_CHANGED.into()));
-        }
+        self.end_outdated(POLICY_CHANGED, of_another);
         self.past.policy_changed(session, policy);
+    }
+
+    /// Services are others now: what was asked, granted and remembered of requests to one that is not there any more, by
+    /// its name and number, is over.
+    pub(super) fn services_changed(&mut self, is_there: impl Fn(&str, u64) -> bool) {
+        let is_gone = |key: &Key| key.service.is_some_and(|number| !is_there(&key.server, number));
+        self.end_outdated(SERVICE_CHANGED, is_gone);
+        self.past.forget_those(is_gone);
+    }
+
+    fn end_outdated(&mut self, by: &str, is_outdated: impl Fn(&Key) -> bool) {
+        let its = self.live.iter().filter(|(_, entry)| is_outdated(&entry.key));
+        for (id, is_granted) in its.map(|(id, entry)| (*id, entry.granted.is_some())).collect::<Vec<_>>() {
+            let state = if is_granted { State::Expired } else { State::Outdated };
+            self.end(id, state, (!is_granted).then(|| by.into()));
+        }
     }
 
     /// Everything ends.

@@ -355,11 +355,29 @@ fn under_another_policy_nothing_of_the_one_before_counts() {
     desk.book.policy_changed(1, Digest::of("p"));
     assert_eq!(desk.state(1, ids[0]), Some(State::Pending), "it says the same");
     desk.book.policy_changed(1, Digest::of("q"));
-    assert_eq!(desk.state(1, ids[0]), Some(State::Withdrawn));
+    assert_eq!(desk.state(1, ids[0]), Some(State::Outdated));
     assert_eq!(desk.state(1, ids[1]), Some(State::Expired));
     assert_eq!(desk.state(2, ids[3]), Some(State::Pending), "of another session");
     let waiter = desk.waits(&remembered);
     assert_eq!(desk.takes(waiter, &remembered), None, "also where the policy is what it was");
+}
+
+#[test]
+fn of_a_service_that_is_another_nothing_counts() {
+    let mut desk = Desk::new();
+    let of = |arguments, service| Key { service: Some(service), kind: "http", ..key(1, arguments, 1) };
+    let [asked, granted, remembered, stays, tool] = [of(1, 7), of(2, 7), of(3, 7), of(4, 8), key(1, 5, 1)];
+    let waiters = [&asked, &granted, &remembered, &stays, &tool].map(|key| desk.waits(key));
+    let ids = waiters.map(|waiter| desk.looks(waiter).0);
+    desk.allows(ids[1]).unwrap();
+    desk.book.allow(desk.now, ids[2], yes(), kept()).unwrap();
+    desk.takes(waiters[2], &remembered).unwrap();
+    desk.book.services_changed(|name, number| name == "s" && number == 8);
+    assert_eq!(desk.state(1, ids[0]), Some(State::Outdated));
+    assert_eq!(desk.state(1, ids[1]), Some(State::Expired));
+    assert_eq!((desk.state(1, ids[3]), desk.state(1, ids[4])), (Some(State::Pending), Some(State::Pending)));
+    assert_eq!(desk.book.remembered().count(), 0);
+    assert_eq!(desk.allows(ids[0]), Err(Some(State::Outdated)), "whoever answers hears that it counts no more");
 }
 
 #[derive(Debug, Clone)]

@@ -215,6 +215,12 @@ impl Approvals {
         self.with(|book, _| book.policy_changed(session.serial(), policy));
     }
 
+    /// What was asked, granted and remembered of requests to services that are not there any more, by name and number, counts
+    /// no more.
+    pub fn services_changed(&self, is_there: impl Fn(&str, u64) -> bool) {
+        self.with(|book, _| book.services_changed(is_there));
+    }
+
     /// Ends all, and waits for approvers.
     pub async fn stop(&self) {
         self.0.over.cancel();

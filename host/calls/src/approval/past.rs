@@ -132,6 +132,11 @@ impl<P> Past<P> {
         self.remembered.retain(|one| one.key.session != session || one.key.policy == policy);
     }
 
+    /// Forgets what was allowed again of these.
+    pub(super) fn forget_those(&mut self, are_meant: impl Fn(&Key) -> bool) {
+        self.remembered.retain(|one| !are_meant(&one.key));
+    }
+
     /// Forgets denials that hold no more.
     pub(super) fn sweep(&mut self, now: Instant) {
         for session in self.of.values_mut() {

@@ -19,6 +19,8 @@ pub enum State {
     Unanswered,
     /// Whoever asked left.
     Withdrawn,
+    /// What was asked about is something else by now. To guests and records it is withdrawn.
+    Outdated,
     /// Allowed and used: the call left, or was about to.
     Used,
 }
@@ -32,7 +34,7 @@ impl State {
             Self::Granted => ApprovalStatus::Granted,
             Self::Denied => ApprovalStatus::Denied,
             Self::Expired | Self::Unanswered => ApprovalStatus::Expired,
-            Self::Withdrawn => ApprovalStatus::Withdrawn,
+            Self::Withdrawn | Self::Outdated => ApprovalStatus::Withdrawn,
             Self::Used => ApprovalStatus::Used,
         }
     }

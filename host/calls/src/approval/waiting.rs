@@ -99,12 +99,6 @@ impl Waiting {
         self.verdict.call()
     }
 
-    /// Whether its session's policy still says what it said when a person was asked.
-    #[must_use]
-    pub(crate) fn policy_is_current(&self) -> bool {
-        self.call().principal().session().rules().policy().revision() == self.key.policy
-    }
-
     /// Waits until there is a grant that it may take.
     ///
     /// # Errors
@@ -202,7 +196,7 @@ impl Waiting {
         let cause = match state {
             State::Denied => Cause::DeniedByPerson,
             State::Unanswered => Cause::NoUsableAnswer,
-            State::Withdrawn if !self.policy_is_current() => Cause::ChangedWhileAsked,
+            State::Outdated => Cause::ChangedWhileAsked,
             // With its session, or with the harness.
             State::Withdrawn => Cause::Cancelled,
             _ => Cause::ApprovalExpired,

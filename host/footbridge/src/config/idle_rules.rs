@@ -17,6 +17,7 @@ use footbridge_core::{
     service::METHODS,
     settings_file::{File, Mistake, closest},
 };
+use footbridge_services::ServiceSpec;
 
 use super::Config;
 
@@ -114,6 +115,22 @@ impl<'a> About<'a> {
         none.iter().filter_map(entry).collect()
     }
 
+    /// Paths that begin as whole addresses do: what a rule matches is what comes below the service.
+    fn with_prefix(&self, services: &[ServiceSpec]) -> Vec<Mistake> {
+        let its = services
+            .iter()
+            .filter(|spec| self.services.is_some_and(|all| all.iter().any(|g| g.matches(spec.name.as_str()))));
+        let bases: Vec<String> =
+            its.map(|spec| spec.origin.base().to_owned()).filter(|base| !base.is_empty()).collect();
+        let is_below = |path: &str, base: &str| path.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
+        let what = |path: &str| {
+            let base = if is_below(path, "/s") { "/s/NAME" } else { bases.iter().find(|base| is_below(path, base))? };
+            Some(format!("has the path {path:?}, and a path is what comes behind {base}: that is not written"))
+        };
+        let paths = self.paths.unwrap_or_default().iter().map(Glob::as_str);
+        paths.filter_map(|path| Some(self.note("path", &what(path)?))).collect()
+    }
+
     /// Paths that are written with a query.
     fn with_query(&self) -> Vec<Mistake> {
         let has_query = |path: &str| path.split_once('?').is_some_and(|(_, behind)| behind.contains('='));
@@ -155,7 +172,8 @@ pub(super) fn of_nothing_configured(config: &Config) -> Vec<Mistake> {
     let notes = |about: About<'_>| {
         let of_services = about.unmatched("service", about.services, &services);
         let of_methods = about.unmatched("method", about.methods, &methods);
-        let all = of_servers(&about).into_iter().chain(of_services).chain(of_methods).chain(about.with_query());
+        let of_paths = about.with_query().into_iter().chain(about.with_prefix(&config.services));
+        let all = of_servers(&about).into_iter().chain(of_services).chain(of_methods).chain(of_paths);
         all.collect::<Vec<_>>()
     };
     all(config).into_iter().flat_map(notes).collect()

@@ -80,6 +80,11 @@ fn rules_about_services_methods_and_paths_that_there_are_not_are_noted_with_what
             "path",
             "has the path \"/x?force=*\", and a path has no query: \"?\" stands for one character",
         ),
+        (
+            "path = \"/s/own/x\"",
+            "path",
+            "has the path \"/s/own/x\", and a path is what comes behind /s/NAME: that is not written",
+        ),
     ] {
         let (mistakes, notes) = said(&[("f.toml", &rule(says))]);
         assert!(mistakes.is_empty() && notes.len() == 1, "{says}: {mistakes:#?} {notes:#?}");

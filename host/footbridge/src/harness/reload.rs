@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::PoisonError};
 
 use super::Harness;
 use crate::config::Config;
-use footbridge_calls::session::Session;
+use footbridge_calls::{service::Forward as _, session::Session, sessions::PoliciesChanged};
 use footbridge_core::{
     gate::Policies,
     names::{ServerName, SessionName},
@@ -19,8 +19,8 @@ pub struct Reloaded {
     pub servers: ServersChanged,
     /// The services that it changed.
     pub services: ServicesChanged,
-    /// Sessions whose policy it does not have any more: they keep what they had.
-    pub policy_gone: Vec<SessionName>,
+    /// What its policies are to the sessions.
+    pub policies: PoliciesChanged,
     /// Sessions that have services which it does not have any more, each with those: what they ask of them is refused.
     pub services_gone: BTreeMap<SessionName, Vec<ServerName>>,
     /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
@@ -34,15 +34,18 @@ impl Harness {
         // First: what a new server says is looked through for the new values.
         self.redactor.learn(&config.gathered.secrets);
         // Before the servers: a new one must not be reached by old rules.
-        let policy_gone = self.replace_policies(config.policies);
+        let policies = self.replace_policies(config.policies);
         let servers = self.servers.as_ref().map(|servers| servers.replace(config.servers)).unwrap_or_default();
         let services = self.services.replace(config.services);
+        // After them: whoever asks from here on asks about the new ones.
+        let is_there = |name: &str, number| self.services.known(name).is_some_and(|known| known.revision == number);
+        self.approvals().services_changed(is_there);
         let services_gone = self.services_gone();
         let same = config.limits == self.limits
             && config.allow_hosts == self.allow_hosts
             && config.audit == self.record
             && config.approval == self.approval;
-        Reloaded { servers, services, policy_gone, services_gone, needs_restart: !same }
+        Reloaded { servers, services, policies, services_gone, needs_restart: !same }
     }
 
     /// Which sessions have services that are not configured.
@@ -57,8 +60,8 @@ impl Harness {
             .collect()
     }
 
-    /// Gives each session the policy of its name anew; those that have none any more keep their own.
-    fn replace_policies(&self, policies: Policies) -> Vec<SessionName> {
+    /// Gives each session the policy of its name anew.
+    fn replace_policies(&self, policies: Policies) -> PoliciesChanged {
         // First: a session that is made meanwhile gets the new ones.
         *self.policies.write().unwrap_or_else(PoisonError::into_inner) = policies.clone();
         self.sessions.set_policies(&policies)

@@ -18,7 +18,7 @@ use crate::{
     harness::Reloaded,
     report,
 };
-use footbridge_core::{human, names::ServerName};
+use footbridge_core::human;
 
 /// What is read again, and how the last reading went.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl Reloader {
 }
 
 /// What a configuration changed, in a line each.
-fn changes(Reloaded { servers, services, .. }: &Reloaded) -> Vec<String> {
+fn changes(Reloaded { servers, services, policies, .. }: &Reloaded) -> Vec<String> {
     let all = [
         ("servers added", &servers.added),
         ("servers removed", &servers.removed),
@@ -128,18 +128,25 @@ fn changes(Reloaded { servers, services, .. }: &Reloaded) -> Vec<String> {
         ("services changed", &services.changed),
     ];
     let some = all.into_iter().filter(|(_, which)| !which.is_empty());
-    some.map(|(what, which)| format!("{what}: {}", names(which))).collect()
+    let of_sessions = (!policies.changed.is_empty()).then(|| {
+        let sessions = names(&policies.changed);
+        format!(
+            "sessions whose policy changed: {sessions}; what was asked and allowed under the one before counts no more"
+        )
+    });
+    some.map(|(what, which)| format!("{what}: {}", names(which))).chain(of_sessions).collect()
 }
 
 /// Says in the log what a configuration changed. What did not take effect comes back.
 fn tell(reloaded: Reloaded) -> Vec<String> {
-    let Reloaded { servers, services, policy_gone, services_gone, needs_restart } = reloaded;
+    let Reloaded { servers, services, policies, services_gone, needs_restart } = reloaded;
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again: servers");
     let (added, removed, changed) = (names(&services.added), names(&services.removed), names(&services.changed));
     tracing::info!(added, removed, changed, "the configuration was read again: services");
+    tracing::info!(sessions = names(&policies.changed), "the configuration was read again: policies");
     let mut left = Vec::new();
-    for session in policy_gone {
+    for session in policies.gone {
         tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
         left.push(format!("the policy of session {session} is not configured any more: it keeps what it had"));
     }
@@ -169,6 +176,6 @@ pub(super) fn log_notes(config: &Config) {
     }
 }
 
-fn names(servers: &[ServerName]) -> String {
-    servers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn names<T: std::fmt::Display>(all: &[T]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

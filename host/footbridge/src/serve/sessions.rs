@@ -242,6 +242,7 @@ impl Sessions {
         let mut listens = Vec::new();
         let mut bound = Vec::new();
         for listen in &wanted.listens {
+            is_of_none(all, listen)?;
             let listener = self.0.listeners.bind(listen).map_err(|error| not_bound(&error))?;
             listens.push(lasting(listen, &listener));
             bound.push(listener);
@@ -519,6 +520,20 @@ fn lasting(listen: &Listen, listener: &Listener) -> Listen {
         (Endpoint::Tcp(_), Ok(endpoint)) => Listen { endpoint, ..listen.clone() },
         _ => listen.clone(),
     }
+}
+
+/// Checks that no other session has this place, also one that is closed and listens there later: its guest would show its
+/// token to the other one.
+fn is_of_none(all: &AllKept, listen: &Listen) -> Result<(), Refusal> {
+    let is_it = |other: &&Listen| (&other.endpoint, other.peer_cid) == (&listen.endpoint, listen.peer_cid);
+    let Some(other) = all.values().find(|kept| kept.stored.listens.iter().any(|other| is_it(&other))) else {
+        return Ok(());
+    };
+    let (endpoint, name) = (&listen.endpoint, &other.stored.name);
+    let closed = if other.closed.is_some() { ", which is closed by now" } else { "" };
+    let message =
+        format!("{endpoint} is where session {name} listens{closed}: choose another place, or revoke that session");
+    Err(Refusal::new(RefusalKind::Taken, message))
 }
 
 fn not_bound(error: &BindError) -> Refusal {

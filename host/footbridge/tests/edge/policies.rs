@@ -290,10 +290,10 @@ fn a_session_gets_the_new_rules_of_its_policy_and_keeps_the_old_ones_where_there
     let world = World::with(has, &settings("allow"), "test");
     assert!(world.call("s", "one", &json!({}))["result"].is_object());
     let reloaded = world.harness().reload(config(&settings("hide")).unwrap());
-    assert!(reloaded.policy_gone.is_empty());
+    assert!(reloaded.policies.gone.is_empty());
     assert_eq!(world.call("s", "one", &json!({}))["error"]["data"]["discoveredTools"], json!(["two"]));
     let reloaded = world.harness().reload(config("").unwrap());
-    assert_eq!(reloaded.policy_gone.len(), 1);
+    assert_eq!(reloaded.policies.gone.len(), 1);
     assert_eq!(world.call("s", "one", &json!({}))["error"]["data"]["reason"], "unknown_tool");
     assert!(config(&settings("maybe")).is_err(), "a file with a mistake is not taken");
 }

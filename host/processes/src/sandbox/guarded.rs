@@ -384,8 +384,9 @@ impl Search {
                     self.found.is_cut = true;
                     return false;
                 }
+                // Not one of the names: those of what a command made beside it may have used these up.
                 self.links_left -= 1;
-                self.add([path.clone()]);
+                self.found.paths.push(path.clone());
                 path.is_dir()
             }
             Ok(meta) if meta.is_file() && meta.nlink() > 1 => {

@@ -29,6 +29,9 @@ pub(crate) const WORDS: &str = "  allow      this call, once
   next       look at the next one
   help       these words";
 
+/// What is said where nothing is asked.
+const NOTHING_WAITS: &str = "nothing waits for an answer";
+
 /// Smallest screen, rows and columns: what says that it is smaller is not believed.
 const SMALLEST: (u16, u16) = (4, 20);
 
@@ -98,6 +101,8 @@ pub(crate) struct Prompt {
     /// Whether it is on the screen for sure.
     drawn: bool,
     note: String,
+    /// What is said where nothing waits.
+    idle: String,
 }
 
 impl Prompt {
@@ -113,7 +118,13 @@ impl Prompt {
             shown: None,
             drawn: true,
             note: String::new(),
+            idle: NOTHING_WAITS.to_owned(),
         }
+    }
+
+    /// Says this where nothing waits, or that nothing does.
+    pub(crate) fn idles(&mut self, why: Option<String>) {
+        self.idle = why.unwrap_or_else(|| NOTHING_WAITS.to_owned());
     }
 
     /// Takes what waits for an answer now, the oldest first.
@@ -260,7 +271,7 @@ impl Prompt {
     fn lines(&mut self, rows: usize, columns: usize) -> (String, Vec<String>) {
         let name = self.place.name;
         let Some(one) = &self.shown else {
-            return (name.to_owned(), vec!["nothing waits for an answer".to_owned()]);
+            return (name.to_owned(), wrap(&self.idle, columns));
         };
         if self.help {
             let lines = help(&self.place).iter().flat_map(|line| wrap(line, columns)).take(rows).collect();
@@ -269,7 +280,7 @@ impl Prompt {
         let all = self.whole.as_ref().and_then(|whole| whole.as_deref().ok());
         let all = all.or(one.tail.is_empty().then_some(&*one.head));
         self.pages.lay(|| ApprovalLines::of(one, all, self.place.others), rows, columns);
-        let mut head = format!("{name}: {} waiting, {}", self.waiting.len(), time_left(one.seconds_left));
+        let mut head = format!("{name}: {} waiting, {} to answer", self.waiting.len(), time_left(one.seconds_left));
         let (lines, at, of) = self.pages.shown();
         if of > 1 {
             head.push_str(&format!(", page {at} of {of}"));

@@ -299,10 +299,10 @@ fn ends(one: &ApprovalInfo) -> Vec<String> {
 /// How long is left, roughly, so that it is not another text each second.
 pub(crate) fn time_left(seconds: u64) -> String {
     match seconds {
-        120.. => format!("{} min to answer", seconds / 60),
-        60.. => "1 min to answer".to_owned(),
-        10.. => format!("{} s to answer", seconds / 10 * 10),
-        _ => "seconds to answer".to_owned(),
+        120.. => format!("{} min", seconds / 60),
+        60.. => "1 min".to_owned(),
+        10.. => format!("{} s", seconds / 10 * 10),
+        _ => "seconds".to_owned(),
     }
 }
 

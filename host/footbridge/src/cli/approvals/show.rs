@@ -49,7 +49,8 @@ pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
         // What is remembered has no end of its own, and somebody who said so.
         let until = match (&one.approver, one.is_remembered) {
             (Some(approver), true) => format!("by {}", words(approver)),
-            _ => time_left(one.seconds_left),
+            (Some(_), false) => format!("{} left to make it", time_left(one.seconds_left)),
+            _ => format!("{} to answer", time_left(one.seconds_left)),
         };
         format!("{id}  {state:7}  {session}  {call}{gist}  {bytes} bytes  {until}{callers}{elsewhere}\n")
     };

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Connected, connected, show};
+use super::{Connected, NoHarness, connected, show};
 use crate::{
     approvers::prompt::{
         Prompt, PromptAnswer, PromptContext,
@@ -121,9 +121,14 @@ impl<'a> Harnesses<'a> {
 /// Prints what comes and goes.
 pub(super) fn print(runtime: &Path) -> anyhow::Result<()> {
     let mut harnesses = Harnesses::of(runtime)?;
-    let mut known: BTreeSet<String> = BTreeSet::new();
+    let (mut known, mut was_there): (BTreeSet<String>, bool) = (BTreeSet::new(), true);
     loop {
         let (pending, silent) = harnesses.pending()?;
+        let is_there = !harnesses.clients.is_empty();
+        if was_there && !is_there {
+            report::note(&format!("footbridge approvals: {NoHarness}; waiting for one"));
+        }
+        was_there = is_there;
         for error in silent {
             report::error(&anyhow::Error::new(error));
         }
@@ -163,6 +168,7 @@ impl Watch<'_> {
                 // Who falls silent while the terminal is taken is said by the other commands.
                 let (pending, _) = self.harnesses.pending()?;
                 self.asked = Some(Instant::now());
+                prompt.idles(self.harnesses.clients.is_empty().then(|| NoHarness.to_string()));
                 prompt.renew(pending, &mut self)?;
             }
             self.terminal.draw(prompt.text(self.terminal.size()))?;

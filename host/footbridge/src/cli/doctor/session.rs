@@ -89,7 +89,9 @@ fn server(server: &ServerInfo) -> Finding {
 fn listeners(session: &SessionInfo) -> Vec<Finding> {
     if let Some(why) = &session.closed {
         let closed = Finding::problem("session", format!("{} is closed: {why}", session.name));
-        return vec![closed.mend(format!("footbridge session create {}", session.name))];
+        let mend = "mend what is said there, as the policy in footbridge.toml, then footbridge config reload: it opens by itself \
+                    within seconds; or, if it is not needed any more, footbridge session revoke";
+        return vec![closed.mend(format!("{mend} {}", session.name))];
     }
     let head = Finding::ok("session", format!("{}, policy {}, {} calls", session.name, session.policy, session.calls));
     std::iter::once(head).chain(session.listeners.iter().map(listener)).collect()

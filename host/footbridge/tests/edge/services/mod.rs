@@ -428,7 +428,7 @@ fn a_service_that_cannot_be_reached_says_why_and_nothing_was_sent() {
     assert_eq!(outcome["outcome"], "not_sent");
     assert_eq!(
         outcome["detail"],
-        "Service \"stranger\" cannot be reached: its certificate is of an authority that is not trusted here; the operator can name that with ca_file"
+        "Service \"stranger\" cannot be reached: its certificate is of an authority that is not trusted here, and not in the service's ca_file; the operator can put that one's certificate there, which is not the server's own"
     );
 }
 

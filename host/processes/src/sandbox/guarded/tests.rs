@@ -231,3 +231,68 @@ fn hooks_that_are_named_again_and_again_and_work_trees_too_are_looked_at_once() 
     assert!(!found.is_cut, "90,000 names, of which two differ");
     assert!(found.paths.contains(&at("tree/d")) && found.paths.contains(&at("d")));
 }
+
+/// What the repository that is worked in obeys is found first, whatever an earlier command made beside it.
+#[test]
+fn work_trees_and_folders_of_editors_that_a_command_made_take_no_place_of_the_repository_s_own() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+    for folder in [".git/objects", ".git/hooks", ".own", "scripts"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    fs::write(at(".git/HEAD"), "").unwrap();
+    let words: String = (0..20).map(|number| format!("editor = e{number}\n")).collect();
+    fs::write(at(".git/config"), format!("[core]\nhooksPath = .own\n{words}")).unwrap();
+    fs::write(at("scripts/commit"), "").unwrap();
+    symlink("../../scripts/commit", at(".git/hooks/pre-commit")).unwrap();
+    symlink("../scripts/push", at(".own/pre-push")).unwrap();
+    for number in 0..3_000 {
+        let work_tree = at(&format!(".git/worktrees/{number}"));
+        fs::create_dir_all(&work_tree).unwrap();
+        fs::write(work_tree.join("gitdir"), format!("/missing/{number}/.git\n")).unwrap();
+    }
+    for name in GUARDED.iter().take(60).filter(|name| !name.contains('/')) {
+        fs::create_dir_all(at(name)).unwrap();
+        (0..MAX_IN_FOLDER).for_each(|number| fs::write(at(name).join(number.to_string()), "").unwrap());
+    }
+    let found = guarded(&at(""));
+    assert!(found.is_cut);
+    for name in [".own", ".git/hooks/pre-commit", ".own/pre-push"] {
+        assert!(found.paths.contains(&at(name)), "{name}");
+    }
+}
+
+#[test]
+fn repositories_of_other_tools_and_projects_of_editors_are_found_further_down() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    for folder in ["a/.hg", "b/c/.jj/repo", "d/.sl", "e"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    for name in ["one.code-workspace", "a/two.sublime-project", "e/three.code-workspace"] {
+        fs::write(at(name), "{}").unwrap();
+    }
+    let found = guarded(place.path());
+    for name in
+        ["a/.hg/hgrc", "b/c/.jj/repo/config.toml", "d/.sl/config", "one.code-workspace", "a/two.sublime-project"]
+    {
+        assert!(found.paths.contains(&at(name)), "{name}");
+    }
+    assert!(!found.paths.contains(&at("e/three.code-workspace")), "nobody opens that folder as a project");
+}
+
+#[test]
+fn so_many_links_are_followed_and_no_more_since_each_is_a_mount() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    fs::create_dir_all(at("t")).unwrap();
+    for name in [".vscode", ".idea", ".zed"] {
+        fs::create_dir_all(at(name)).unwrap();
+        for number in 0..MAX_IN_FOLDER - 1 {
+            symlink(format!("../t/{name}{number}"), at(name).join(number.to_string())).unwrap();
+        }
+    }
+    let found = guarded(place.path());
+    let links = found.paths.iter().filter(|path| path.is_symlink()).count();
+    assert!(found.is_cut && links == MAX_LINKS, "{links}");
+}

@@ -19,7 +19,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::{self, Receiver, Sender},
+        mpsc::{self, Receiver, SyncSender},
     },
     thread,
     time::Duration,
@@ -32,6 +32,8 @@ use crate::{priority::give_way, remove_tree::remove_tree};
 
 /// How long the end of a process waits for its folder to go.
 const LAST: Duration = Duration::from_secs(10);
+/// Folders that wait to be removed.
+const WAITING: usize = 1_024;
 
 /// Makes a folder for each program that starts. Clones share one place.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +57,7 @@ struct OurFolder {
 /// A thread that removes folders, giving way to others: those that it is told of, and in the end the one of the process.
 #[derive(Debug)]
 struct Remover {
-    folders: Sender<PathBuf>,
+    folders: SyncSender<PathBuf>,
     /// Nothing comes; it ends with the thread.
     is_done: Receiver<()>,
 }
@@ -157,16 +159,16 @@ impl OurFolder {
         Ok(Self { path, _lock: lock, remover: remover.ok() })
     }
 
-    /// Has a folder removed. Where there is no thread for it, that is left to the next process.
+    /// Has a folder removed. Where there is no thread for it, or too many wait, it goes with the whole.
     fn remove(&self, folder: PathBuf) {
-        let _left = self.remover.as_ref().map(|remover| remover.folders.send(folder));
+        let _left = self.remover.as_ref().map(|remover| remover.folders.try_send(folder));
     }
 }
 
 impl Remover {
     /// Begins with what dead processes left in `base`, and ends with the folder of this one.
     fn start(base: PathBuf, ours: PathBuf, lock: Arc<LockFile>) -> io::Result<Self> {
-        let (folders, to_remove) = mpsc::channel::<PathBuf>();
+        let (folders, to_remove) = mpsc::sync_channel::<PathBuf>(WAITING);
         let (done, is_done) = mpsc::sync_channel::<()>(0);
         let removing = move || {
             let (_until_it_is_gone, _done) = (lock, done);

@@ -113,7 +113,7 @@ fn only_calls_ask_for_streams_and_only_no_wait_says_so() {
         ok(&json!({"jsonrpc": "2.0", "result": {"content": [], "tools": [], "contents": []}, "id": bridge::id_of(got)}))
     });
     for args in
-        [["s"].as_slice(), &CALL, &["resource", "read", "s", "u:1"], &["wait", "a1"], &["s", "t", "{}", "--no-wait"]]
+        [["s"].as_slice(), &CALL, &["resource", "read", "s", "u:1"], &["wait", "a1"], &["--no-wait", "s", "t", "{}"]]
     {
         assert_eq!(run(&mut tool_cli(&bridge, args)).0, Some(0), "{args:?}");
     }

@@ -28,7 +28,7 @@ use crate::{
 use footbridge_cli::{
     arguments::merged,
     completion::{COMPLETE, Shell},
-    flags::{ToolFlags, TypedFlag},
+    flags::{BadFlag, ToolFlags, TypedFlag},
     output,
     render::Format,
     typed,
@@ -314,6 +314,8 @@ impl Named {
             Ok(options) => options,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        let bad = |bad: BadFlag| OneShotFailure::Usage(format!("{bad}; see {NAME} {} --help", self.name()));
+        flags::as_options(&flags, &taken(), words).map_err(bad)?;
         let typed = flags::typed(&flags, &matches).map_err(|bad| OneShotFailure::Usage(bad.to_string()))?;
         Ok(Ok((options, ToolWords { flags, typed })))
     }

@@ -701,6 +701,21 @@ fn a_report_is_one_object_whatever_fails() {
     assert_eq!(down["data"], json!({"content": []}));
 }
 
+#[test]
+fn a_report_takes_no_option_that_shapes_a_result() {
+    for words in [["--out", "f"], ["--out-dir", "d"], ["--pick", ".a"], ["--max-bytes", "3"], ["--output", "json"]] {
+        let bridge = answering(json!({"callTool": {"content": []}}));
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = tool_cli(&bridge, &["--report", "--exit-codes"]);
+        let (code, stdout, stderr) = run(command.args(words).args(["s", "t", "{}"]).current_dir(&folder));
+        assert_eq!((code, stderr.as_str()), (Some(2), ""), "{words:?}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert!(report["error"].as_str().unwrap().contains("do not go with it"), "{words:?}: {report}");
+        let left = std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!((bridge.got.lock().unwrap().len(), left), (0, 0), "{words:?}");
+    }
+}
+
 /// A program of this machine, where it is there.
 fn program(name: &str, what: &str) -> Option<std::process::Command> {
     let path = std::env::var_os("PATH")?;

@@ -184,6 +184,9 @@ pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
     if options.report && !matches!(step, Step::Call(_) | Step::Joined { .. }) {
         return Err(ArgsError::ReportWithout);
     }
+    if options.report && (options.out.is_some() || options.format.is_some() || shapes) {
+        return Err(ArgsError::ReportShaped);
+    }
     if options.no_wait && !may_call {
         return Err(ArgsError::NoWaitWithout);
     }

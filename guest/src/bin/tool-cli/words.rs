@@ -154,6 +154,11 @@ pub(crate) enum ArgsError {
     LangWithout,
     #[error("--report goes with a call: nothing was done")]
     ReportWithout,
+    #[error(
+        "--report prints all of a result in one object, so --out, --out-dir, --output, --pick and --max-bytes do not go with it: \
+         leave them out, and take the part from its \"data\"; nothing was called"
+    )]
+    ReportShaped,
     #[error("--parallel goes with tool-cli batch; see tool-cli --help")]
     ParallelWithout,
     #[error(

@@ -812,3 +812,17 @@ fn a_listener_of_another_user_never_gets_the_token() {
     assert_eq!(run(listing(port).env_remove("TOOL_CLI_TOKEN")).0, Some(0));
     assert!(String::from_utf8(got.join().unwrap()).unwrap().contains(TOKEN));
 }
+
+#[test]
+fn a_port_that_is_none_is_told_of_and_no_program_reads_more_than_it_did() {
+    // Only what is said is looked at: something may listen on the port that is used.
+    let told = |more: &[&str], port: &str| {
+        let mut command = bare(&["s", "--timeout", "200ms"]);
+        run(command.args(more).env("TOOL_CLI_PORT", port).env("TOOL_CLI_HOST", "127.0.0.9")).2
+    };
+    let note = "Note: TOOL_CLI_PORT is \"7179x\", which is no port from 1 to 65535: 7179 is used\n";
+    assert!(told(&[], "7179x").starts_with(note));
+    for (more, port) in [([].as_slice(), ""), (&[], "1"), (&["--json"], "7179x")] {
+        assert!(!told(more, port).contains("Note:"), "{more:?} {port}");
+    }
+}

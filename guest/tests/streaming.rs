@@ -298,6 +298,22 @@ fn waiting_for_an_approval_ends_with_what_became_of_it() {
 }
 
 #[test]
+fn an_approval_that_is_not_waited_for_any_longer_waits_on() {
+    for events in ["", ": still waiting\n\n"] {
+        let events = if events.is_empty() { String::new() } else { HEAD.to_owned() + events };
+        let (port, server) = one_answer(move |stream| {
+            stream.write_all(events.as_bytes()).unwrap();
+            while stream.read(&mut [0; 4096]).unwrap_or(0) > 0 {}
+        });
+        let mut command = bare(&["wait", "a1", "--timeout", "200ms", "--exit-codes"]);
+        let (code, stdout, stderr) = run(command.env("TOOL_CLI_PORT", port));
+        assert_eq!((code, stdout.as_str()), (Some(6), ""), "{stderr}");
+        assert!(stderr.contains("approval a1 waits on") && !stderr.contains("may have"), "{stderr}");
+        server.join().unwrap();
+    }
+}
+
+#[test]
 fn the_library_hears_what_happens_in_order() {
     let approval = "event: approval\ndata: {\"id\":\"a1\",\"state\":\"later\"}\n\n";
     let log = "event: log\ndata: {\"level\":\"info\",\"message\":\"x\",\"new\":1}\n\n";

@@ -107,6 +107,16 @@ pub(crate) fn run(
     if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
 }
 
+/// Reads the call of a line, or says what is wrong with it and where.
+fn read_call(line: &[u8]) -> Result<BatchCall, String> {
+    let text =
+        std::str::from_utf8(line).map_err(|error| format!("it is not UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    serde_json::from_str(text.trim_ascii()).map_err(|error| {
+        let JsonMistake { column, what, .. } = JsonMistake::of(text, &error);
+        format!("{}, column {column}", unknown_member(&error).unwrap_or(what))
+    })
+}
+
 /// What is said of a member that no line has.
 fn unknown_member(error: &serde_json::Error) -> Option<String> {
     let text = error.to_string();
@@ -168,23 +178,21 @@ impl Batch {
                 InputLine::Whole(line) if line.trim_ascii().is_empty() => {
                     self.hold(number, String::new());
                 }
-                InputLine::Whole(line) => self.take(number, line.trim_ascii()),
+                InputLine::Whole(line) => self.take(number, &line),
                 InputLine::TooLong(line) => self.failed(number, line.id, ClientError::RequestTooLarge(line.bytes)),
             }
         }
     }
 
     fn take(&mut self, number: usize, line: &[u8]) {
-        match serde_json::from_slice::<BatchCall>(line) {
+        match read_call(line) {
             Ok(call) => {
                 self.open.insert(number, Open { call, pauses: Pauses::default(), deadline: None });
                 self.waiting.push_back(number);
             }
-            Err(error) => {
-                let JsonMistake { column, what, .. } = JsonMistake::of(&String::from_utf8_lossy(line), &error);
-                let what = unknown_member(&error).unwrap_or(what);
+            Err(what) => {
                 let why = format!(
-                    "this is no call: {what}, column {column}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
+                    "this is no call: {what}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
                 );
                 let error = json!({"type": "Error", "message": why, "exitCode": ExitCode::Usage as u8});
                 self.finish(number, None, false, &format!("\"error\":{error}"));

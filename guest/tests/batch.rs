@@ -219,6 +219,9 @@ fn what_is_wrong_with_the_bytes_of_a_line_is_told_by_its_place() {
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     let told = line["error"]["message"].as_str().unwrap();
     assert!(told.starts_with("this is no call: it is not UTF-8 at byte 24. A line is"), "{told}");
+    let (_, lines, _) = bridge.runs(&[], r#" {"server":"s","tool":"t","arguments":{"n":1,"n":2}}"#);
+    let told = lines[0]["error"]["message"].as_str().unwrap();
+    assert!(told.starts_with("this is no call: this name is in its object already, column 46."), "{told}");
 }
 
 #[test]

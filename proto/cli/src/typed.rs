@@ -88,7 +88,10 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
     // Editors of some systems put a mark in front, which says nothing and is no part of JSON.
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     match RawValue::from_string(text.trim().to_owned()) {
-        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
+        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => match JsonMistake::check_strictly(&text) {
+            Ok(()) => Ok(raw),
+            Err(mistake) => Err(BadTypedArguments::NotAnObject(BadJson::At(mistake))),
+        },
         read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
     }
 }
@@ -224,6 +227,13 @@ mod tests {
             ("{'d': 1}", "line 1, column 2: expected a name in double quotes"),
             ("{} {}", "line 1, column 4: expected nothing more after the object"),
             ("{\"a\": -}", "line 1, column 8: expected a number, as in -1, 2.5 or 1e3"),
+        ] {
+            assert_eq!(refused(text), told, "{text}");
+        }
+        for (text, told) in [
+            (r#"{"q":"a","ü":{},"q":"b"}"#, "line 1, column 17: this name is in its object already"),
+            ("\n{\"b\": {\"c\": 1,\n  \"c\": 2}}", "line 3, column 3: this name is in its object already"),
+            (r#"{"a": "\ud800"}"#, "line 1, column 8: this escape is half of a surrogate pair"),
         ] {
             assert_eq!(refused(text), told, "{text}");
         }

@@ -111,10 +111,12 @@ pub(crate) fn run(
 fn read_call(line: &[u8]) -> Result<BatchCall, String> {
     let text =
         std::str::from_utf8(line).map_err(|error| format!("it is not UTF-8 at byte {}", error.valid_up_to() + 1))?;
-    serde_json::from_str(text.trim_ascii()).map_err(|error| {
+    let call = serde_json::from_str(text.trim_ascii()).map_err(|error| {
         let JsonMistake { column, what, .. } = JsonMistake::of(text, &error);
         format!("{}, column {column}", unknown_member(&error).unwrap_or(what))
-    })
+    })?;
+    JsonMistake::check_strictly(text).map_err(|JsonMistake { column, what, .. }| format!("{what}, column {column}"))?;
+    Ok(call)
 }
 
 /// What is said of a member that no line has.

@@ -729,9 +729,10 @@ fn program(name: &str, what: &str) -> Option<std::process::Command> {
 fn place() -> Value {
     let number = json!({"type": "number"});
     let place = json!({"type": "object", "required": ["lat", "lon"],
-        "properties": {"lat": number, "lon": number, "name": {"type": "string"}}});
+        "properties": {"lat": number, "lon": number, "name": {"type": ["string", "null"]}}});
+    let nullable = json!({"anyOf": [place, {"type": "null"}]});
     json!({"name": "list", "inputSchema": {"type": "object", "properties":
-        {"places": {"type": "array", "items": place}, "place": place}}})
+        {"places": {"type": "array", "items": place}, "place": place, "last": nullable}}})
 }
 
 /// Python itself finds what the names in quotes stand for.

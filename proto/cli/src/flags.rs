@@ -170,6 +170,11 @@ impl ToolFlags {
         }
     }
 
+    /// The name of the flag of a path.
+    pub(crate) fn name_of(&self, path: &[String]) -> String {
+        self.flags.iter().find(|flag| flag.path == path).map_or_else(|| path.join("."), |flag| flag.name.clone())
+    }
+
     /// That of exactly this name, or of this path, where that is no option's name.
     fn own(&self, name: &str) -> Option<&Flag> {
         let own = self.flags.iter().find(|flag| flag.name == name);

@@ -133,6 +133,10 @@ impl Options {
             "two of --via"
         } else if (one.policy.is_some() && other.via.is_some()) || (one.via.is_some() && other.policy.is_some()) {
             "--policy and --via"
+        } else if (one.via.is_some() && !later.files.config.is_empty())
+            || (other.via.is_some() && !self.files.config.is_empty())
+        {
+            "--config and --via"
         } else {
             return Ok(());
         };

@@ -227,7 +227,7 @@ fn what_is_wrong_with_the_bytes_of_a_line_is_told_by_its_place() {
 #[test]
 fn a_line_that_no_call_can_be_is_an_error_of_its_own_and_takes_nothing_from_the_others() {
     let bridge = Keeping::new(said);
-    let long = format!(r#"{{"server":"s","tool":"t","arguments":{{"x":"{}"}},"id":"it"}}"#, "y".repeat(2 << 20));
+    let long = format!(r#"{{"server":"s","tool":"t","arguments":{{"x":"{}"}},"id":"it"}}"#, "y".repeat(17 << 20));
     // The last line has no end.
     let (code, lines, stderr) = bridge.runs(&[], &format!("{}{long}\n{}{long}", call(1), call(2)));
     assert_eq!((code, stderr.as_str()), (Some(1), ""));

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
+use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MOST_REQUEST_BYTES};
 use serde_json::value::RawValue;
 
 use crate::blocking::Blocking;
@@ -36,10 +36,8 @@ pub enum BadTypedArguments {
         source: io::Error,
     },
     /// They are more than a call takes.
-    #[error(
-        "the arguments {0} have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: make them smaller"
-    )]
-    TooLarge(String),
+    #[error("the arguments {0} have more than {1} bytes, which is more than can be sent: make them smaller")]
+    TooLarge(String, usize),
 }
 
 /// What is wrong with arguments.
@@ -102,7 +100,7 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
 /// [`BadTypedArguments`].
 pub fn stdin() -> Result<String, BadTypedArguments> {
     let text = within_limit(Blocking(io::stdin().lock())).map_err(BadTypedArguments::Stdin)?;
-    text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned()))
+    text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned(), MOST_REQUEST_BYTES))
 }
 
 /// All of a file, within the limit of a request.
@@ -112,15 +110,15 @@ pub fn stdin() -> Result<String, BadTypedArguments> {
 pub fn file(path: &Path) -> Result<String, BadTypedArguments> {
     let text = File::open(path).and_then(within_limit);
     let text = text.map_err(|source| BadTypedArguments::File { path: path.to_owned(), source })?;
-    text.ok_or_else(|| BadTypedArguments::TooLarge(format!("in {}", path.display())))
+    text.ok_or_else(|| BadTypedArguments::TooLarge(format!("in {}", path.display()), MOST_REQUEST_BYTES))
 }
 
 /// Nothing where it is too long.
 fn within_limit(input: impl Read) -> io::Result<Option<String>> {
-    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MOST_REQUEST_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     input.take(limit + 1).read_to_end(&mut text)?;
-    if text.len() > MAX_REQUEST_BYTES {
+    if text.len() > MOST_REQUEST_BYTES {
         return Ok(None);
     }
     String::from_utf8(text).map(Some).map_err(|error| io::Error::other(error.utf8_error()))

@@ -37,6 +37,8 @@ use crate::{
 
 /// Lines that are read ahead of the calls that are under way.
 const AHEAD: usize = 16;
+/// Bytes of calls that are not over, beyond which no more are read: each is kept, to be sent again.
+const MOST_OPEN: usize = 32 << 20;
 /// Bytes of results that are held until those before them are there.
 const MOST_HELD: usize = 64 << 20;
 /// What each counts besides its text: one without a text is held, too.
@@ -61,6 +63,8 @@ struct BatchCall {
 /// A call that is not over.
 struct Open {
     call: BatchCall,
+    /// What its line comes to.
+    bytes: usize,
     pauses: Pauses,
     /// When asking again is over, once it was asked: what waits behind many others has its whole time then.
     deadline: Option<Instant>,
@@ -154,7 +158,8 @@ impl Batch {
 
     /// Whether there is a place for more of the input.
     fn takes_more(&self) -> bool {
-        self.waiting.len() < AHEAD && !self.is_full()
+        let open: usize = self.open.values().map(|open| open.bytes).sum();
+        self.waiting.len() < AHEAD && open <= MOST_OPEN && !self.is_full()
     }
 
     /// Waits until something can be done; whether it is the input that has something.
@@ -189,7 +194,8 @@ impl Batch {
     fn take(&mut self, number: usize, line: &[u8]) {
         match read_call(line) {
             Ok(call) => {
-                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline: None });
+                let bytes = line.len();
+                self.open.insert(number, Open { call, bytes, pauses: Pauses::default(), deadline: None });
                 self.waiting.push_back(number);
             }
             Err(what) => {

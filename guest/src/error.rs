@@ -8,7 +8,7 @@ use footbridge_proto::{
     rpc::{ErrorObject, Reason},
     text::Escaped,
     vars,
-    wire::MAX_REQUEST_BYTES,
+    wire::MOST_REQUEST_BYTES,
 };
 use nix::libc;
 
@@ -22,7 +22,7 @@ pub enum ClientError {
     #[error("cannot write the request as JSON: {0}")]
     Params(serde_json::Error),
     /// The request is beyond what any bridge takes.
-    #[error("the request has {0} bytes and a bridge takes at most {MAX_REQUEST_BYTES}: make the arguments smaller")]
+    #[error("the request has {0} bytes and no bridge takes more than {MOST_REQUEST_BYTES}: make the arguments smaller")]
     RequestTooLarge(usize),
     /// No connection.
     #[error("{}", connect_message(target, source))]
@@ -269,7 +269,9 @@ fn next_step(status: u16) -> &'static str {
     match status {
         403 => "It refuses this host or origin: use 127.0.0.1 or localhost, or let the harness allow the host",
         404 | 405 => "Something else than a bridge listens there: check TOOL_CLI_PORT or TOOL_CLI_SOCKET",
-        413 => "Make the arguments smaller",
+        413 => {
+            "It is beyond this session's limit (edge.body_bytes, 1 MiB by default): make the arguments smaller, or have it raised"
+        }
         415 => "It does not take JSON as the bridge does: check TOOL_CLI_PORT or TOOL_CLI_SOCKET",
         429 | 503 => "Try again later",
         502 => "The relay cannot reach the harness: check that it still runs",

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_proto::wire::MAX_REQUEST_BYTES;
+use footbridge_proto::wire::MOST_REQUEST_BYTES;
 use nix::poll::{PollFd, PollTimeout, poll};
 
 pub use long_line::LongLine;
@@ -43,6 +43,8 @@ pub enum InputLine {
 #[derive(Debug, Default)]
 pub struct InputLines {
     held: Vec<u8>,
+    /// How much of that has no end of a line in it.
+    looked_at: usize,
     /// The line that is too long, until its end is there.
     long: Option<LongLine>,
 }
@@ -72,11 +74,14 @@ impl InputLines {
 
     /// The next line, where it is there to its end.
     pub fn take_line(&mut self) -> Option<InputLine> {
-        let Some(end) = self.held.iter().position(|byte| *byte == b'\n') else {
-            if self.long.is_some() || self.held.len() > MAX_REQUEST_BYTES {
+        let end = self.held[self.looked_at..].iter().position(|byte| *byte == b'\n').map(|at| self.looked_at + at);
+        self.looked_at = 0;
+        let Some(end) = end else {
+            if self.long.is_some() || self.held.len() > MOST_REQUEST_BYTES {
                 self.long.get_or_insert_default().feed(&self.held);
                 self.held.clear();
             }
+            self.looked_at = self.held.len();
             return None;
         };
         let line: Vec<u8> = self.held.drain(..=end).take(end).collect();

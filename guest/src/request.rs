@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use footbridge_proto::{rpc::Request, wire::MAX_REQUEST_BYTES};
+use footbridge_proto::{rpc::Request, wire::MOST_REQUEST_BYTES};
 use nix::poll::PollFd;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -32,7 +32,7 @@ impl WrittenRequest {
         manner: Manner,
     ) -> Result<Self, ClientError> {
         let body = serde_json::to_vec(&Request::new(id, method, params)).map_err(ClientError::Params)?;
-        if body.len() > MAX_REQUEST_BYTES {
+        if body.len() > MOST_REQUEST_BYTES {
             return Err(ClientError::RequestTooLarge(body.len()));
         }
         let host = settings.target.host_header();

@@ -15,6 +15,7 @@ use std::{
 
 use footbridge_proto::{
     endpoint::{EndpointError, SocketPath},
+    text::Escaped,
     token::{Token, TokenError},
     vars,
 };
@@ -112,7 +113,6 @@ impl ClientSettings {
     /// # Errors
     /// [`SettingsError`], naming the variable.
     pub fn read(look: &dyn Fn(&'static str) -> Result<Option<String>, SettingsError>) -> Result<Self, SettingsError> {
-        let is_value = |name: &str, text: &str| !text.is_empty() && !text.starts_with(&format!("${{{name}"));
         let get = |name| look(name).map(|value| value.filter(|text| is_value(name, text)));
         Ok(Self {
             target: target(&get)?,
@@ -125,6 +125,15 @@ impl ClientSettings {
 }
 
 impl ClientSettings {
+    /// Why the value of [`vars::PORT`] is left alone, where it is no port: the default is used then, as by the public clients,
+    /// and the token is shown there.
+    #[must_use]
+    pub fn ignored_port(value: Option<&str>) -> Option<String> {
+        let value = value.filter(|text| is_value(vars::PORT, text) && port_of(text).is_none())?;
+        let (name, default) = (vars::PORT, vars::DEFAULT_PORT);
+        Some(format!("{name} is \"{}\", which is no port from 1 to 65535: {default} is used", Escaped(value)))
+    }
+
     /// Reads the token anew, where it is in a file. One that cannot be read stays what it was.
     pub(crate) fn read_token_again(&mut self) {
         let Some(text) = self.token_file.as_ref().and_then(|path| read_token_file(path).ok()) else { return };
@@ -145,8 +154,17 @@ fn target(get: Get<'_>) -> Result<BridgeAddress, SettingsError> {
         return SocketPath::new(path).map(BridgeAddress::Unix).map_err(SettingsError::Socket);
     }
     let host = host.unwrap_or_else(|| vars::DEFAULT_HOST.to_owned());
-    let port = port.and_then(|text| text.trim().parse().ok()).filter(|port| *port != 0).unwrap_or(vars::DEFAULT_PORT);
-    BridgeAddress::tcp(&host, port)
+    BridgeAddress::tcp(&host, port.and_then(|text| port_of(&text)).unwrap_or(vars::DEFAULT_PORT))
+}
+
+/// The port that a value names, if it is one.
+fn port_of(text: &str) -> Option<u16> {
+    text.trim().parse().ok().filter(|port| *port != 0)
+}
+
+/// Whether a variable says anything: `${NAME}` in one of this name is what an agent leaves that does not have it.
+fn is_value(name: &str, text: &str) -> bool {
+    !text.is_empty() && !text.starts_with(&format!("${{{name}"))
 }
 
 fn token(get: Get<'_>) -> Result<Option<Token>, SettingsError> {
@@ -276,6 +294,8 @@ mod tests {
     fn a_port_that_is_no_port_means_the_default() {
         for port in ["", "0", "65536", "abc", "-1"] {
             assert_eq!(read(&[("TOOL_CLI_PORT", port)]).unwrap().target.to_string(), "127.0.0.1:7179", "{port}");
+            let told = ClientSettings::ignored_port(Some(port));
+            assert_eq!(told.is_none(), port.is_empty(), "{port}: {told:?}");
         }
         assert_eq!(read(&[("TOOL_CLI_PORT", "80")]).unwrap().target.to_string(), "127.0.0.1:80");
     }

@@ -185,6 +185,39 @@ fn flags_that_do_not_fit_are_named_and_nothing_is_called() {
 }
 
 #[test]
+fn an_option_behind_a_tool_is_none_where_an_argument_may_be_meant() {
+    let schema = json!({"type": "object", "properties": {"max_bytes": {"type": "integer"}, "q": {"type": "string"},
+        "wait": {"type": "boolean"}, "out": {"type": "string"}}});
+    let tool = json!({"name": "t", "inputSchema": schema});
+    let bridge =
+        || answering(json!({"describeTool": tool, "callTool": {"content": [{"type": "text", "text": "done"}]}}));
+    for (words, way) in [
+        (["s", "t", "--q", "x", "--max-bytes", "2"].as_slice(), "--arg.max_bytes"),
+        (&["s", "t", "{}", "--max-bytes=2"], "--arg.max_bytes"),
+        (&["s", "t", "{}", "--no-wait"], "--wait=false"),
+    ] {
+        let bridge = bridge();
+        let (code, stdout, stderr) = run(tool_cli(&bridge, words).arg("--exit-codes"));
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{words:?}: {stderr}");
+        let said = format!("write {way} for the argument, and the option in front of all names");
+        assert!(stderr.contains(&said), "{words:?}: {stderr}");
+        assert!(bridge.got.lock().unwrap().iter().all(|got| got.method() != "callTool"), "{words:?}");
+    }
+    for (words, sent) in [
+        (["s", "t", "--max_bytes", "2"].as_slice(), r#"{"max_bytes":2}"#),
+        (&["s", "t", "--arg.max-bytes", "2"], r#"{"max_bytes":2}"#),
+        (&["--no-wait", "--max-bytes", "100", "s", "t", "--q", "x"], r#"{"q":"x"}"#),
+        (&["--max-bytes=100", "s", "t", "--max_bytes=3"], r#"{"max_bytes":3}"#),
+    ] {
+        let bridge = bridge();
+        let (code, stdout, stderr) = run(&mut tool_cli(&bridge, words));
+        assert_eq!((code, stdout.as_str(), called(&bridge)), (Some(0), "done\n", sent.into()), "{words:?}: {stderr}");
+    }
+    let (_, help, _) = run(&mut tool_cli(&bridge(), &["s", "t", "--help"]));
+    assert!(help.contains("  --arg.max_bytes int\n") && help.contains("  --arg.out str"), "{help}");
+}
+
+#[test]
 fn help_of_a_tool_says_how_to_call_it() {
     let (code, stdout, _) = run(&mut tool_cli(&weather_bridge(), &["w", "get_weather", "--help"]));
     assert_eq!(code, Some(0));
@@ -668,6 +701,21 @@ fn a_report_is_one_object_whatever_fails() {
     assert_eq!(down["data"], json!({"content": []}));
 }
 
+#[test]
+fn a_report_takes_no_option_that_shapes_a_result() {
+    for words in [["--out", "f"], ["--out-dir", "d"], ["--pick", ".a"], ["--max-bytes", "3"], ["--output", "json"]] {
+        let bridge = answering(json!({"callTool": {"content": []}}));
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = tool_cli(&bridge, &["--report", "--exit-codes"]);
+        let (code, stdout, stderr) = run(command.args(words).args(["s", "t", "{}"]).current_dir(&folder));
+        assert_eq!((code, stderr.as_str()), (Some(2), ""), "{words:?}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        assert!(report["error"].as_str().unwrap().contains("do not go with it"), "{words:?}: {report}");
+        let left = std::fs::read_dir(&folder).unwrap().count();
+        assert_eq!((bridge.got.lock().unwrap().len(), left), (0, 0), "{words:?}");
+    }
+}
+
 /// A program of this machine, where it is there.
 fn program(name: &str, what: &str) -> Option<std::process::Command> {
     let path = std::env::var_os("PATH")?;
@@ -681,9 +729,10 @@ fn program(name: &str, what: &str) -> Option<std::process::Command> {
 fn place() -> Value {
     let number = json!({"type": "number"});
     let place = json!({"type": "object", "required": ["lat", "lon"],
-        "properties": {"lat": number, "lon": number, "name": {"type": "string"}}});
+        "properties": {"lat": number, "lon": number, "name": {"type": ["string", "null"]}}});
+    let nullable = json!({"anyOf": [place, {"type": "null"}]});
     json!({"name": "list", "inputSchema": {"type": "object", "properties":
-        {"places": {"type": "array", "items": place}, "place": place}}})
+        {"places": {"type": "array", "items": place}, "place": place, "last": nullable}}})
 }
 
 /// Python itself finds what the names in quotes stand for.

@@ -211,9 +211,23 @@ fn a_member_that_no_call_has_is_an_error_of_its_line() {
 }
 
 #[test]
+fn what_is_wrong_with_the_bytes_of_a_line_is_told_by_its_place() {
+    let bridge = Keeping::new(said);
+    let mut child = bridge.batch(&[]);
+    child.stdin.take().unwrap().write_all(b" {\"server\":\"s\",\"tool\":\"\xff\"}\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told = line["error"]["message"].as_str().unwrap();
+    assert!(told.starts_with("this is no call: it is not UTF-8 at byte 24. A line is"), "{told}");
+    let (_, lines, _) = bridge.runs(&[], r#" {"server":"s","tool":"t","arguments":{"n":1,"n":2}}"#);
+    let told = lines[0]["error"]["message"].as_str().unwrap();
+    assert!(told.starts_with("this is no call: this name is in its object already, column 46."), "{told}");
+}
+
+#[test]
 fn a_line_that_no_call_can_be_is_an_error_of_its_own_and_takes_nothing_from_the_others() {
     let bridge = Keeping::new(said);
-    let long = format!(r#"{{"server":"s","tool":"t","arguments":{{"x":"{}"}},"id":"it"}}"#, "y".repeat(2 << 20));
+    let long = format!(r#"{{"server":"s","tool":"t","arguments":{{"x":"{}"}},"id":"it"}}"#, "y".repeat(17 << 20));
     // The last line has no end.
     let (code, lines, stderr) = bridge.runs(&[], &format!("{}{long}\n{}{long}", call(1), call(2)));
     assert_eq!((code, stderr.as_str()), (Some(1), ""));

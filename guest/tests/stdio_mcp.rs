@@ -87,9 +87,10 @@ fn a_wrong_token_is_an_error_of_each_request_and_nothing_is_printed_for_a_notifi
 #[test]
 fn a_line_that_no_request_can_be_is_answered_and_takes_no_other_answer() {
     let bridge = Bridge::raw(speaks);
-    let long = |rest: &str| format!(r#"{{"params":{{"id":7,"x":"{}"}},"jsonrpc":"2.0",{rest}}}"#, "y".repeat(2 << 20));
+    let long = |rest: &str| format!(r#"{{"params":{{"id":7,"x":"{}"}},"jsonrpc":"2.0",{rest}}}"#, "y".repeat(17 << 20));
     let request = long(r#""method":"tools/list","id":3"#);
-    let others = [long(r#""method":"notifications/x""#), long(r#""id":4,"result":{}"#), "x".repeat(2 << 20)].join("\n");
+    let others =
+        [long(r#""method":"notifications/x""#), long(r#""id":4,"result":{}"#), "x".repeat(17 << 20)].join("\n");
     let told = lines(&piped(&bridge, &[], &format!("{INITIALIZE}\n{INITIALIZED}\n{request}\n{LIST}\n{others}")));
     let too_long: Vec<&Value> = told.iter().filter(|answer| answer["error"].is_object()).collect();
     assert!(too_long.iter().all(|answer| answer["error"]["data"]["reason"] == "too_large"), "{told:?}");
@@ -193,7 +194,7 @@ impl Piped {
 
     /// It has read all that was said to it: what is too long for any request is answered at once.
     fn has_read_all(&self) {
-        self.says([format!(r#"{{"jsonrpc":"2.0","id":"read","method":"x","params":"{}"}}"#, "y".repeat(2 << 20))]);
+        self.says([format!(r#"{{"jsonrpc":"2.0","id":"read","method":"x","params":"{}"}}"#, "y".repeat(17 << 20))]);
         assert_eq!(self.hears()["id"], "read");
     }
 

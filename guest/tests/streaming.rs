@@ -113,7 +113,7 @@ fn only_calls_ask_for_streams_and_only_no_wait_says_so() {
         ok(&json!({"jsonrpc": "2.0", "result": {"content": [], "tools": [], "contents": []}, "id": bridge::id_of(got)}))
     });
     for args in
-        [["s"].as_slice(), &CALL, &["resource", "read", "s", "u:1"], &["wait", "a1"], &["s", "t", "{}", "--no-wait"]]
+        [["s"].as_slice(), &CALL, &["resource", "read", "s", "u:1"], &["wait", "a1"], &["--no-wait", "s", "t", "{}"]]
     {
         assert_eq!(run(&mut tool_cli(&bridge, args)).0, Some(0), "{args:?}");
     }
@@ -295,6 +295,22 @@ fn waiting_for_an_approval_ends_with_what_became_of_it() {
     assert_eq!(run(&mut tool_cli(&called, &wait)), (Some(0), "the result\n".into(), String::new()));
     let read = Bridge::result(json!({"contents": [{"uri": "u:1", "text": "read"}]}));
     assert_eq!(run(&mut tool_cli(&read, &wait)).1, "read\n");
+}
+
+#[test]
+fn an_approval_that_is_not_waited_for_any_longer_waits_on() {
+    for events in ["", ": still waiting\n\n"] {
+        let events = if events.is_empty() { String::new() } else { HEAD.to_owned() + events };
+        let (port, server) = one_answer(move |stream| {
+            stream.write_all(events.as_bytes()).unwrap();
+            while stream.read(&mut [0; 4096]).unwrap_or(0) > 0 {}
+        });
+        let mut command = bare(&["wait", "a1", "--timeout", "200ms", "--exit-codes"]);
+        let (code, stdout, stderr) = run(command.env("TOOL_CLI_PORT", port));
+        assert_eq!((code, stdout.as_str()), (Some(6), ""), "{stderr}");
+        assert!(stderr.contains("approval a1 waits on") && !stderr.contains("may have"), "{stderr}");
+        server.join().unwrap();
+    }
 }
 
 #[test]

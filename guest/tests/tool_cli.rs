@@ -392,7 +392,7 @@ fn several_images_need_a_folder_and_none_is_lost_without_one() {
     assert!(stdout.starts_with("before\n{\n") && stdout.contains("eA==") && stdout.contains("eQ=="), "{stdout}");
     assert!(!file.exists());
     for _again in 0..2 {
-        let (code, stdout, stderr) = run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir));
+        let (code, stdout, stderr) = run(tool_cli(&bridge, &["--out-dir"]).arg(&dir).args(CALL));
         let (first, second) = (dir.join("image-1.png"), dir.join("image-2.bin"));
         let expected = format!("before\nafter\nWritten to: {}\nWritten to: {}\n", first.display(), second.display());
         assert_eq!((code, stdout), (Some(0), expected), "{stderr}");
@@ -412,13 +412,13 @@ fn a_folder_that_cannot_be_written_is_noticed_before_the_call_and_none_is_made_f
     fs::write(&file, "").unwrap();
     let bridge = Bridge::error(json!({"code": -32603, "message": "no"}));
     for dir in [folder.path().join("no/such"), file] {
-        let (code, _, stderr) = run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir));
+        let (code, _, stderr) = run(tool_cli(&bridge, &["--out-dir"]).arg(&dir).args(CALL));
         assert_eq!(code, Some(1));
         assert!(stderr.starts_with("Error: cannot write ") && stderr.contains("Nothing was called"), "{stderr}");
     }
     assert!(bridge.got.lock().unwrap().is_empty());
     let dir = folder.path().join("new");
-    assert_eq!(run(tool_cli(&bridge, &CALL).arg("--out-dir").arg(&dir)).0, Some(1));
+    assert_eq!(run(tool_cli(&bridge, &["--out-dir"]).arg(&dir).args(CALL)).0, Some(1));
     assert!(bridge.got.lock().unwrap().len() == 1 && !dir.exists());
     let text = Bridge::result(json!({"content": [{"type": "text", "text": "no image"}]}));
     assert_eq!(run(tool_cli(&text, &CALL).arg("--out-dir").arg(&dir)).1, "no image\n");
@@ -811,4 +811,18 @@ fn a_listener_of_another_user_never_gets_the_token() {
     assert_eq!(run(listing(port).env("TOOL_CLI_LISTENER_UID", "12345")).0, Some(0));
     assert_eq!(run(listing(port).env_remove("TOOL_CLI_TOKEN")).0, Some(0));
     assert!(String::from_utf8(got.join().unwrap()).unwrap().contains(TOKEN));
+}
+
+#[test]
+fn a_port_that_is_none_is_told_of_and_no_program_reads_more_than_it_did() {
+    // Only what is said is looked at: something may listen on the port that is used.
+    let told = |more: &[&str], port: &str| {
+        let mut command = bare(&["s", "--timeout", "200ms"]);
+        run(command.args(more).env("TOOL_CLI_PORT", port).env("TOOL_CLI_HOST", "127.0.0.9")).2
+    };
+    let note = "Note: TOOL_CLI_PORT is \"7179x\", which is no port from 1 to 65535: 7179 is used\n";
+    assert!(told(&[], "7179x").starts_with(note));
+    for (more, port) in [([].as_slice(), ""), (&[], "1"), (&["--json"], "7179x")] {
+        assert!(!told(more, port).contains("Note:"), "{more:?} {port}");
+    }
 }

@@ -7,8 +7,11 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::approval::ApprovalStatus;
 
-/// Largest request body, bytes.
+/// Largest request body that a bridge takes unless its session has another limit, bytes.
 pub const MAX_REQUEST_BYTES: usize = 1_048_576;
+
+/// The most that this limit can be. A client sends no more, and below it the bridge decides.
+pub const MOST_REQUEST_BYTES: usize = 16 * 1_048_576;
 
 /// The header by which a client of MCP asks to be told which approval a call of its waits for, as events that other clients
 /// pass over.

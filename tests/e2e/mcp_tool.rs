@@ -279,6 +279,8 @@ fn by_way_of_a_session_it_knows_what_that_sees_and_reads_and_starts_nothing_here
         ([&weather[..], &["--city", "Bern", "--units", "x"]].concat(), 2, ["invalid value 'x'", "metric, imperial"]),
         (vec!["--via", "narrow", "demo__add_note"], 2, ["has no tool \"add_note\"", "there are "]),
         (vec!["--via", "narrow", "nope__x"], 2, ["there is no tool \"nope__x\"", "there are demo__"]),
+        (vec!["--via", "narrow", "--config", "x.json", "demo__now"], 2, ["'--via <SESSION>'", "cannot be used with"]),
+        (vec!["--via", "narrow", "demo__now", "--config=x.json"], 2, ["--config and --via are given", "one alone"]),
         (vec!["--via", "narow", "demo__now"], 3, ["session \"narow\"; did you mean \"narrow\"?", "session list"]),
         (vec!["--via", "other", "--help"], 3, ["session \"other\": there are narrow.", "run- and its process id"]),
     ] {

@@ -81,12 +81,18 @@ fn a_file_that_cannot_be_written_is_noticed_before_the_call() {
 #[test]
 fn arguments_beyond_what_a_bridge_takes_are_said_so_by_both_sides() {
     let bridge = Host::with(&Servers::demo()).opens();
-    let text = format!("{{\"text\":\"{}\"}}", "x".repeat(1_100_000));
-    let mut running =
-        footbridge_tests::Running::start(&mut bridge.guest.tool_cli(&["--exit-codes", "demo", "add_note", "-"]));
-    running.hears(&text);
-    running.ends().fails(7, &["1048576"]);
-    assert_eq!(bridge.guest.posts(&text).status, 413);
+    let text = |bytes: usize| format!("{{\"text\":\"{}\"}}", "x".repeat(bytes));
+    for (bytes, says) in [
+        (1_100_000, "HTTP 413: Request too large. It is beyond this session's limit (edge.body_bytes"),
+        (15 << 20, "HTTP 413: Request too large"),
+        (17 << 20, "have more than 16777216 bytes, which is more than can be sent"),
+    ] {
+        let mut running =
+            footbridge_tests::Running::start(&mut bridge.guest.tool_cli(&["--exit-codes", "demo", "add_note", "-"]));
+        running.hears(&text(bytes));
+        running.ends().fails(7, &[says]);
+    }
+    assert_eq!(bridge.guest.posts(&text(1_100_000)).status, 413);
     assert_eq!(bridge.guest.runs(&["demo", "now", "{}"]).status, 0, "and the next call is made");
 }
 

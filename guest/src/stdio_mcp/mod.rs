@@ -36,6 +36,8 @@ use session::HttpSession;
 
 /// Messages that are under way at a time; those behind them wait.
 const AT_ONCE: usize = 32;
+/// Bytes of them: beyond that no other is sent until one is over.
+const AT_ONCE_BYTES: usize = 32 << 20;
 /// Reads of the input at a time, more than a pipe holds: what it takes back is known before anything is sent.
 const READS: usize = 16;
 /// Between two attempts to reach a harness.
@@ -120,7 +122,7 @@ impl<O: Write> StdioMcp<O> {
     fn is_over(&mut self) -> io::Result<bool> {
         let Some(ends) = self.ends else { return Ok(false) };
         if Instant::now() < ends {
-            return Ok(self.waiting.is_empty() && self.under_way() == 0);
+            return Ok(self.waiting.is_empty() && self.under_way().next().is_none());
         }
         while let Some(asked) = self.waiting.take() {
             let why = "the input has ended, and the time was up: nothing was sent";
@@ -355,7 +357,7 @@ impl<O: Write> StdioMcp<O> {
         }
         // What is said behind a handshake needs to know the session that it begins.
         let begins = |purpose: &Purpose| matches!(purpose, Purpose::Message(asked) if asked.message.is("initialize"));
-        while self.next_try.is_none() && self.under_way() < AT_ONCE && !self.is_under_way(begins) {
+        while self.next_try.is_none() && self.has_room() && !self.is_under_way(begins) {
             let Some(asked) = self.waiting.take() else { break };
             self.settings.read_token_again();
             let request = self.session.request(&self.settings, &asked.message);
@@ -367,9 +369,17 @@ impl<O: Write> StdioMcp<O> {
         Ok(())
     }
 
-    /// How many messages of the client are sent, and not over.
-    fn under_way(&self) -> usize {
-        self.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Message(_))).count()
+    /// How many bytes each message of the client has that is sent, and not over.
+    fn under_way(&self) -> impl Iterator<Item = usize> {
+        self.exchanges.iter().filter_map(|exchange| match &exchange.purpose {
+            Purpose::Message(asked) => Some(asked.message.line.len()),
+            _ => None,
+        })
+    }
+
+    /// Whether one more may be sent.
+    fn has_room(&self) -> bool {
+        self.under_way().count() < AT_ONCE && self.under_way().sum::<usize>() <= AT_ONCE_BYTES
     }
 
     fn begun(&mut self, exchange: Exchange<Purpose>) {

@@ -12,8 +12,15 @@ use crate::flags::{ToolFlags, TypedFlag};
 pub struct MergedArguments {
     /// A JSON object.
     pub json: Box<RawValue>,
-    /// Members that JSON and a flag give different values; the flag's counts.
-    beaten: Vec<String>,
+    /// Members that JSON and a flag give different values, each with the flag, which counts.
+    beaten: Vec<BeatenMember>,
+}
+
+/// A member of the JSON that a flag beats.
+#[derive(Debug)]
+struct BeatenMember {
+    flag: String,
+    member: String,
 }
 
 /// Why what was typed makes no arguments.
@@ -59,10 +66,10 @@ pub fn merged(
     for TypedFlag { path, json } in typed {
         // A member's flag would put another object in the place of this one, with one of two members of a name in it.
         json::check(json.as_bytes(), json::MAX_ARGUMENT_DEPTH)
-            .map_err(|error| NotMerged::Flag(path.join("."), error))?;
+            .map_err(|error| NotMerged::Flag(flags.name_of(&path), error))?;
         let value = RawValue::from_string(json).map_err(NotMerged::NoObject)?;
         if put(&mut all, &path, &path, value)? {
-            beaten.push(path.join("."));
+            beaten.push(BeatenMember { flag: flags.name_of(&path), member: path.join(".") });
         }
     }
     let mut missing = flags.missing(|name| all.contains_key(name));
@@ -109,7 +116,10 @@ fn object(members: &Members) -> serde_json::Result<Box<RawValue>> {
 impl MergedArguments {
     /// What is to be said of it, a line each.
     pub fn notes(&self) -> impl Iterator<Item = String> {
-        self.beaten.iter().map(|name| format!("--{} beats \"{0}\" of the JSON", Escaped(name)))
+        let note = |BeatenMember { flag, member }: &BeatenMember| {
+            format!("--{} beats \"{}\" of the JSON", Escaped(flag), Escaped(member))
+        };
+        self.beaten.iter().map(note)
     }
 }
 
@@ -140,6 +150,17 @@ mod tests {
         assert_eq!(got.json.get(), r#"{"a":"x","b":{"n":2,"x":{"y":3}},"c":12345678901234567890123}"#);
         assert_eq!(got.notes().collect::<Vec<_>>(), ["--b.n beats \"b.n\" of the JSON"]);
         assert!(put(r#"{"a": "y", "b": {}}"#, &[("a", "\"y\"")]).unwrap().beaten.is_empty());
+    }
+
+    #[test]
+    fn a_flag_is_named_as_it_is_typed() {
+        let flags = ToolFlags::of(&json!({"properties": {"json": {"type": "string"}}}), &["json"]);
+        let given = RawValue::from_string(r#"{"json": "x"}"#.to_owned()).unwrap();
+        let typed = |json: &str| vec![TypedFlag { path: vec!["json".to_owned()], json: json.to_owned() }];
+        let got = merged(Some(&given), typed("\"y\""), &flags).unwrap();
+        assert_eq!(got.notes().collect::<Vec<_>>(), ["--arg.json beats \"json\" of the JSON"]);
+        let said = merged(None, typed(r#"{"a":1,"a":2}"#), &flags).unwrap_err().to_string();
+        assert!(said.starts_with("--arg.json cannot be used"), "{said}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Every argument is a flag. Texts, numbers, yes or no and one of a few values are words; lists are these by repetition,
 //! or one JSON list; objects are JSON, and their members flags behind a dot. `--no-NAME` says no. What has the name of
-//! an option of the command is `--arg.NAME`. The schema is the server's own text: names that no flag can have are left to
+//! an option of the command, or is told from it by `-`, `_` and capitals alone, is `--arg.NAME`. The schema is the server's own text: names that no flag can have are left to
 //! JSON, and everything shown is escaped. It checks only what makes a word into JSON; whether the arguments fit is the
 //! bridge's to say.
 
@@ -50,6 +50,8 @@ pub struct ToolFlags {
     needed_json: Map<String, Value>,
     /// Options of the command, which may be meant by a name that is no flag's.
     options: Vec<String>,
+    /// The same as [`folded`] has them.
+    folded_options: Vec<String>,
     /// Values that were read for words.
     values: usize,
 }
@@ -75,6 +77,11 @@ pub enum BadFlag {
     /// Its value is none.
     #[error("--{0}: {1}")]
     Value(String, String),
+    /// It is an option's name, and an argument may be meant.
+    #[error(
+        "--{0} could be an option or an argument of the tool: write {1} for the argument, and the option in front of all names"
+    )]
+    AlsoOption(String, String),
 }
 
 impl ToolFlags {
@@ -84,7 +91,8 @@ impl ToolFlags {
         let schema = &*gathered(schema);
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let needed = required(schema).map(str::to_owned).collect();
-        let mut found = Self { required: needed, options: owned(taken), ..Self::default() };
+        let folded_options = taken.iter().map(|option| folded(option)).collect();
+        let mut found = Self { required: needed, options: owned(taken), folded_options, ..Self::default() };
         // Members of objects come after all arguments, so that none is left out for them.
         let mut level: Vec<(FlagPlace, &Value)> = vec![(FlagPlace::default(), schema)];
         let (needed, mut left) = (required(schema).collect::<HashSet<_>>(), MOST_MEMBERS);
@@ -99,7 +107,7 @@ impl ToolFlags {
                 for (at, (name, property)) in properties(object).enumerate().take(most) {
                     left = left.saturating_sub(usize::from(depth > 0));
                     let place = place.member(name, at, is_needed(name));
-                    found.add(&place, property, schema, taken);
+                    found.add(&place, property, schema);
                     if depth + 1 < MOST_DEPTH && kind(meant(property, schema)) == Some("object") {
                         below.push((place, meant(property, schema)));
                     }
@@ -116,10 +124,11 @@ impl ToolFlags {
         found
     }
 
-    fn add(&mut self, place: &FlagPlace, property: &Value, schema: &Value, taken: &[&str]) {
+    fn add(&mut self, place: &FlagPlace, property: &Value, schema: &Value) {
         let path = place.path.as_slice();
         let joined = path.join(".");
-        let name = if taken.contains(&joined.as_str()) { format!("{PREFIX}{joined}") } else { joined };
+        let is_option = self.folded_options.contains(&folded(&joined));
+        let name = if is_option { format!("{PREFIX}{joined}") } else { joined };
         let is_new = !self.flags.iter().any(|flag| flag.name == name);
         if is_name(&name) && is_new && self.flags.len() < MOST_FLAGS {
             self.flags.push(flag(name, place, property, schema, &mut self.values));
@@ -138,7 +147,7 @@ impl ToolFlags {
 
     /// Each flag that may be meant by a name, and whether that says no to it. All programs that have flags of a tool go by
     /// this alone: its own name, or that behind `arg.`, is one flag's. Any other is that of a flag by `-` for `_` and in other
-    /// capitals, and behind `no-` that of a switch; one that more than one flag claims is none's.
+    /// capitals, and behind `no-` that of a switch; one that more than one flag claims, or an option too, is none's.
     #[must_use]
     pub fn meant(&self, name: &str) -> Vec<(&Flag, bool)> {
         if let Some(own) = self.own(name) {
@@ -161,21 +170,48 @@ impl ToolFlags {
         }
     }
 
-    /// That of exactly this name.
+    /// The name of the flag of a path.
+    pub(crate) fn name_of(&self, path: &[String]) -> String {
+        self.flags.iter().find(|flag| flag.path == path).map_or_else(|| path.join("."), |flag| flag.name.clone())
+    }
+
+    /// That of exactly this name, or of this path, where that is no option's name.
     fn own(&self, name: &str) -> Option<&Flag> {
         let own = self.flags.iter().find(|flag| flag.name == name);
         own.or_else(|| {
-            let name = name.strip_prefix(PREFIX)?;
-            let mut all = self.flags.iter().filter(|flag| flag.path.join(".") == name);
+            let path = name.strip_prefix(PREFIX).or_else(|| Some(name).filter(|_| !self.is_option(name)))?;
+            let mut all = self.flags.iter().filter(|flag| flag.path.join(".") == path);
             all.next().filter(|_| all.next().is_none())
         })
     }
 
     /// Those that may be typed so.
     fn alike(&self, name: &str) -> Vec<&Flag> {
-        let folded = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let typed = folded(name);
-        self.flags.iter().filter(|flag| folded(&flag.name) == typed).collect()
+        let (typed, behind) = (folded(name), name.strip_prefix(PREFIX).map(folded));
+        let is_meant = |flag: &&Flag| {
+            folded(&flag.name) == typed || behind.as_ref().is_some_and(|path| folded(&flag.path.join(".")) == *path)
+        };
+        self.flags.iter().filter(is_meant).collect()
+    }
+
+    fn is_option(&self, name: &str) -> bool {
+        self.options.iter().any(|option| option == name)
+    }
+
+    /// Takes the name of an option for that option, unless an argument may be meant: one that `-`, `_` and capitals alone tell
+    /// from it, or a switch that is said no to so. An argument of exactly its name is not: that one is behind `arg.` alone.
+    ///
+    /// # Errors
+    /// [`BadFlag::AlsoOption`].
+    pub fn as_option(&self, name: &str) -> Result<(), BadFlag> {
+        let of = |name: &str| {
+            let typed = folded(name);
+            self.flags.iter().filter(move |flag| folded(&flag.path.join(".")) == typed)
+        };
+        let like = of(name).filter(|flag| flag.path.join(".") != name).map(|flag| format!("--{}", flag.name));
+        let no = name.strip_prefix("no-").into_iter().flat_map(of).filter(|flag| flag.is_switch());
+        let ways: Vec<String> = like.chain(no.map(|flag| format!("--{}=false", flag.name))).collect();
+        if ways.is_empty() { Ok(()) } else { Err(BadFlag::AlsoOption(name.to_owned(), ways.join(" or "))) }
     }
 
     /// Reads what was typed behind a tool's name: its flags, and the words that belong to none.
@@ -228,13 +264,20 @@ impl ToolFlags {
         Err(BadFlag::Unknown(name.to_owned(), instead(name, &named, "there are no arguments")))
     }
 
-    /// What a name could be that more than one flag claims.
+    /// What a name could be that more than one flag claims, or one and an option.
     #[must_use]
     pub fn claims(&self, name: &str) -> Option<String> {
         let claims = self.meant(name);
         let typed = |(flag, is_no): &(&Flag, bool)| format!("--{}{}", flag.name, if *is_no { "=false" } else { "" });
-        let typed: Vec<String> = claims.iter().map(typed).collect();
-        (claims.len() > 1).then(|| format!("it could be {}", typed.join(" or ")))
+        let mut typed: Vec<String> = claims.iter().map(typed).collect();
+        if typed.is_empty() {
+            let as_typed = folded(name);
+            let arguments = self.alike(&format!("{PREFIX}{name}")).into_iter();
+            typed.extend(arguments.map(|flag| format!("--{}", flag.name)));
+            typed
+                .extend(self.options.iter().filter(|it| folded(it) == as_typed).map(|it| format!("the option --{it}")));
+        }
+        (typed.len() > 1).then(|| format!("it could be {}", typed.join(" or ")))
     }
 
     /// What is required and not among these, each as it can be given.
@@ -275,6 +318,11 @@ impl ToolFlags {
     pub fn choices(&self, name: &str) -> Vec<String> {
         self.find(name).map(Flag::choices).unwrap_or_default()
     }
+}
+
+/// A name without what may be typed in another way.
+fn folded(name: &str) -> String {
+    name.replace(['-', '_'], "").to_lowercase()
 }
 
 fn is_name(name: &str) -> bool {
@@ -489,6 +537,40 @@ mod tests {
             let becomes = becomes.map(str::to_owned).map_err(str::to_owned);
             assert_eq!(typed(&names, word), becomes, "{names:?} {word}");
         }
+    }
+
+    #[test]
+    fn an_argument_that_is_told_from_an_option_by_dashes_alone_is_behind_arg_or_has_its_exact_name() {
+        let (text, boolean) = (json!({"type": "string"}), json!({"type": "boolean"}));
+        let properties = json!({"max_bytes": text, "outDir": text, "out": text, "wait": boolean, "max_count": text});
+        let flags = ToolFlags::of(&json!({ "properties": properties }), &["max-bytes", "out-dir", "out", "no-wait"]);
+        let mut named: Vec<&str> = flags.flags.iter().map(|flag| flag.name.as_str()).collect();
+        named.sort_unstable();
+        assert_eq!(named, ["arg.max_bytes", "arg.out", "arg.outDir", "max_count", "wait"]);
+        let read = |word: &str| {
+            let read = flags.read(words(&[&format!("{word}=1")])).map_err(|error| error.to_string())?;
+            Ok::<_, String>(read.0[0].path.join("/"))
+        };
+        for (word, argument) in [
+            ("--max_bytes", "max_bytes"),
+            ("--arg.max_bytes", "max_bytes"),
+            ("--arg.max-bytes", "max_bytes"),
+            ("--outDir", "outDir"),
+            ("--arg.out-dir", "outDir"),
+            ("--arg.out", "out"),
+            ("--arg.max-count", "max_count"),
+        ] {
+            assert_eq!(read(word).as_deref(), Ok(argument), "{word}");
+        }
+        let said = read("--maxBytes").unwrap_err();
+        assert_eq!(said, "unknown flag --maxBytes; it could be --arg.max_bytes or the option --max-bytes");
+        let said = |option: &str| flags.as_option(option).map_err(|bad| bad.to_string());
+        assert!(
+            said("max-bytes").unwrap_err().contains("write --arg.max_bytes for the argument, and the option in front")
+        );
+        assert!(said("out-dir").unwrap_err().contains("--arg.outDir"));
+        assert!(said("no-wait").unwrap_err().contains("--wait=false"));
+        assert_eq!(said("out"), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use footbridge_proto::{
-    text::{Escaped, EscapedLines, SafeJson},
+    text::{EscapedLines, SafeJson},
     wire::NO_DESCRIPTION,
 };
 use serde_json::{Map, Value};
@@ -42,10 +42,10 @@ const WORDS: [(&str, bool, &str); 7] = [
 pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> String {
     let description = tool.description.as_deref().unwrap_or(NO_DESCRIPTION).trim();
     let mut out = format!("{}\n\nUsage: {command} [FLAGS] [JSON | @FILE | -]\n", EscapedLines(description));
-    if flags.flags.is_empty() {
-        out.push_str("\nIt takes no arguments that are known: '{}' calls it.\n");
-    } else {
-        out.push_str("\nFlags, each of which beats the JSON:\n");
+    match (flags.flags.is_empty(), flags.in_json.is_empty()) {
+        (true, true) => out.push_str("\nIt takes no arguments that are known: '{}' calls it.\n"),
+        (true, false) => out.push_str("\nArguments:\n"),
+        (false, _) => out.push_str("\nFlags, each of which beats the JSON:\n"),
     }
     for flag in &flags.flags {
         let left = format!("--{} {}", flag.name, flag.kind);
@@ -59,7 +59,7 @@ pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> St
         let _ = writeln!(out, "{}", format!("  {left:WIDTH$} {}", words.trim()).trim_end());
     }
     for name in &flags.in_json {
-        let _ = writeln!(out, "  {} in JSON alone", Escaped(name));
+        let _ = writeln!(out, "  {:WIDTH$} by JSON only", named_in_json(name));
     }
     let schema = gathered(&tool.input_schema);
     let json = SafeJson(&sample(&schema, &schema).to_string()).to_string();
@@ -70,6 +70,12 @@ pub fn explained(tool: &ToolDescription, flags: &ToolFlags, command: &str) -> St
     let _ = writeln!(out, "  {command} {}", quoted(&if json.starts_with('{') { json } else { "{}".to_owned() }));
     out.push_str(&of_result(tool));
     out
+}
+
+/// An argument that no flag can have the name of, as JSON has it.
+#[must_use]
+pub fn named_in_json(name: &str) -> String {
+    SafeJson(&Value::from(name).to_string()).to_string()
 }
 
 /// What of its result can be picked, and what its server says that it does.
@@ -177,6 +183,22 @@ mod tests {
         let none: ToolDescription = serde_json::from_value(json!({"name": "t"})).unwrap();
         let text = explained(&none, &ToolFlags::default(), "x");
         assert!(text.contains("It takes no arguments") && text.contains("\n  x '{}'\n"), "{text}");
+    }
+
+    #[test]
+    fn arguments_that_no_flag_can_be_called_are_listed_too() {
+        let text = json!({"type": "string"});
+        let explain = |properties: Value| {
+            let schema = json!({ "properties": properties });
+            let tool = serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap();
+            explained(&tool, &ToolFlags::of(&schema, &[]), "x")
+        };
+        let help = explain(json!({"a b": text, "-x": text, "": text, "c": text}));
+        for name in ["\"a b\"", "\"-x\"", "\"\""] {
+            assert!(help.contains(&format!("  {name:WIDTH$} by JSON only\n")), "{name}: {help}");
+        }
+        let alone = explain(json!({"a b": text}));
+        assert!(alone.contains("\nArguments:\n  \"a b\" ") && !alone.contains("takes no arguments"), "{alone}");
     }
 
     #[test]

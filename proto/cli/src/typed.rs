@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MAX_REQUEST_BYTES};
+use footbridge_proto::{json::JsonMistake, vars::MAX_TIMEOUT_MS, wire::MOST_REQUEST_BYTES};
 use serde_json::value::RawValue;
 
 use crate::blocking::Blocking;
@@ -36,10 +36,8 @@ pub enum BadTypedArguments {
         source: io::Error,
     },
     /// They are more than a call takes.
-    #[error(
-        "the arguments {0} have more than {MAX_REQUEST_BYTES} bytes, which is more than a bridge takes: make them smaller"
-    )]
-    TooLarge(String),
+    #[error("the arguments {0} have more than {1} bytes, which is more than can be sent: make them smaller")]
+    TooLarge(String, usize),
 }
 
 /// What is wrong with arguments.
@@ -88,7 +86,10 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
     // Editors of some systems put a mark in front, which says nothing and is no part of JSON.
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     match RawValue::from_string(text.trim().to_owned()) {
-        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => Ok(raw),
+        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => match JsonMistake::check_strictly(&text) {
+            Ok(()) => Ok(raw),
+            Err(mistake) => Err(BadTypedArguments::NotAnObject(BadJson::At(mistake))),
+        },
         read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
     }
 }
@@ -99,7 +100,7 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
 /// [`BadTypedArguments`].
 pub fn stdin() -> Result<String, BadTypedArguments> {
     let text = within_limit(Blocking(io::stdin().lock())).map_err(BadTypedArguments::Stdin)?;
-    text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned()))
+    text.ok_or_else(|| BadTypedArguments::TooLarge("on standard input".to_owned(), MOST_REQUEST_BYTES))
 }
 
 /// All of a file, within the limit of a request.
@@ -109,15 +110,15 @@ pub fn stdin() -> Result<String, BadTypedArguments> {
 pub fn file(path: &Path) -> Result<String, BadTypedArguments> {
     let text = File::open(path).and_then(within_limit);
     let text = text.map_err(|source| BadTypedArguments::File { path: path.to_owned(), source })?;
-    text.ok_or_else(|| BadTypedArguments::TooLarge(format!("in {}", path.display())))
+    text.ok_or_else(|| BadTypedArguments::TooLarge(format!("in {}", path.display()), MOST_REQUEST_BYTES))
 }
 
 /// Nothing where it is too long.
 fn within_limit(input: impl Read) -> io::Result<Option<String>> {
-    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MOST_REQUEST_BYTES).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     input.take(limit + 1).read_to_end(&mut text)?;
-    if text.len() > MAX_REQUEST_BYTES {
+    if text.len() > MOST_REQUEST_BYTES {
         return Ok(None);
     }
     String::from_utf8(text).map(Some).map_err(|error| io::Error::other(error.utf8_error()))
@@ -224,6 +225,13 @@ mod tests {
             ("{'d': 1}", "line 1, column 2: expected a name in double quotes"),
             ("{} {}", "line 1, column 4: expected nothing more after the object"),
             ("{\"a\": -}", "line 1, column 8: expected a number, as in -1, 2.5 or 1e3"),
+        ] {
+            assert_eq!(refused(text), told, "{text}");
+        }
+        for (text, told) in [
+            (r#"{"q":"a","ü":{},"q":"b"}"#, "line 1, column 17: this name is in its object already"),
+            ("\n{\"b\": {\"c\": 1,\n  \"c\": 2}}", "line 3, column 3: this name is in its object already"),
+            (r#"{"a": "\ud800"}"#, "line 1, column 8: this escape is half of a surrogate pair"),
         ] {
             assert_eq!(refused(text), told, "{text}");
         }

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::error::Category;
 
+use super::JsonError;
+
 /// What may stand for a value.
 const VALUE: &str = "expected a value: a text in double quotes, a number, true, false, null, { or [";
 /// What may stand in no text.
@@ -48,6 +50,25 @@ impl JsonMistake {
         }
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         Self { line: before.matches('\n').count() + 1, column, what }
+    }
+}
+
+impl JsonMistake {
+    /// What is wrong with a text that other parsers take, such as a name that is there twice; how deep it may be is not asked.
+    ///
+    /// # Errors
+    /// The mistake.
+    pub fn check_strictly(text: &str) -> Result<(), Self> {
+        let (at, what) = match super::check(text.as_bytes(), usize::MAX) {
+            Ok(_) => return Ok(()),
+            Err(JsonError::DuplicateName(at)) => (at, "this name is in its object already"),
+            Err(JsonError::LoneSurrogate(at)) => (at, "this escape is half of a surrogate pair"),
+            Err(JsonError::Syntax(at)) => (at, "this is no JSON"),
+            Err(JsonError::NotUtf8 | JsonError::TooDeep(_)) => return Ok(()),
+        };
+        let before = &text[..text.floor_char_boundary(at)];
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Err(Self { line: before.matches('\n').count() + 1, column, what: what.to_owned() })
     }
 }
 

@@ -5,12 +5,12 @@
 
 use std::{collections::VecDeque, ffi::OsString, path::PathBuf};
 
-use footbridge_cli::{completion::Shell, flags::ToolWord, render::Format};
+use footbridge_cli::{completion::Shell, render::Format};
 use footbridge_proto::vars;
 
 use crate::{
     stubs::Language,
-    words::{self, ArgsError, BETWEEN, MOST_PARALLEL, Options, Typed, VERBS},
+    words::{self, ArgsError, BETWEEN, BehindTool, MOST_PARALLEL, Options, Typed, VERBS},
 };
 
 /// What to do.
@@ -37,7 +37,7 @@ pub(crate) enum Step {
     /// A word that is a server's name and a tool's, or a server's alone: which servers there are says it.
     Joined {
         words: Vec<String>,
-        behind: Vec<ToolWord>,
+        behind: BehindTool,
         about: About,
     },
     /// Tools of all servers, or of one, by words.
@@ -100,8 +100,7 @@ pub(crate) struct TypedCall {
     pub(crate) tool: String,
     /// A JSON object, `@FILE` or `-`.
     pub(crate) json: Option<String>,
-    /// From the first flag on.
-    pub(crate) behind: Vec<ToolWord>,
+    pub(crate) behind: BehindTool,
 }
 
 /// What shapes even the error of a command line that cannot be read, so it is looked for first.
@@ -185,6 +184,9 @@ pub(crate) fn fits(step: &Step, options: &Options) -> Result<(), ArgsError> {
     if options.report && !matches!(step, Step::Call(_) | Step::Joined { .. }) {
         return Err(ArgsError::ReportWithout);
     }
+    if options.report && (options.out.is_some() || options.format.is_some() || shapes) {
+        return Err(ArgsError::ReportShaped);
+    }
     if options.no_wait && !may_call {
         return Err(ArgsError::NoWaitWithout);
     }
@@ -236,7 +238,7 @@ fn prompt_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
     let Typed { words, behind, options, server, .. } = typed;
     let mut words = words.into_iter().skip(1);
     let step = match (words.next().as_deref(), words.next(), words.next(), words.next()) {
-        (Some("list"), named, None, None) if behind.is_empty() => Step::Prompts { server: server.or(named) },
+        (Some("list"), named, None, None) if behind.words.is_empty() => Step::Prompts { server: server.or(named) },
         (Some("get"), Some(server), Some(prompt), json) => {
             Step::Prompt(TypedCall { server, tool: prompt, json, behind })
         }
@@ -277,7 +279,7 @@ fn check_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
 }
 
 /// What is meant by a server, a tool and what is behind it.
-fn tool_step(words: Vec<String>, behind: Vec<ToolWord>, about: About) -> Result<Step, ArgsError> {
+fn tool_step(words: Vec<String>, behind: BehindTool, about: About) -> Result<Step, ArgsError> {
     match words.first() {
         None => return Ok(Step::Servers),
         Some(first) if first.contains(BETWEEN) => return Ok(Step::Joined { words, behind, about }),
@@ -294,7 +296,7 @@ pub(crate) fn named_step(
     server: String,
     tool: String,
     rest: Vec<String>,
-    behind: Vec<ToolWord>,
+    behind: BehindTool,
     about: About,
 ) -> Result<Step, ArgsError> {
     let mut rest = rest.into_iter();
@@ -303,7 +305,7 @@ pub(crate) fn named_step(
         let is_verb = VERBS.contains(&server.as_str());
         return Err(if is_verb { ArgsError::Verb(server) } else { ArgsError::TooMany(word) });
     }
-    let is_call = json.is_some() || !behind.is_empty();
+    let is_call = json.is_some() || !behind.words.is_empty();
     let call = TypedCall { server, tool, json, behind };
     Ok(match about {
         About::Explain => Step::Explain { server: call.server, tool: call.tool },
@@ -315,7 +317,7 @@ pub(crate) fn named_step(
 
 /// `doctor`.
 fn doctor_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
-    match (typed.words.len(), typed.behind.is_empty(), typed.server.or(typed.uri)) {
+    match (typed.words.len(), typed.behind.words.is_empty(), typed.server.or(typed.uri)) {
         (1, true, None) => Ok((Step::Doctor, typed.options)),
         _ => Err(ArgsError::Doctor),
     }
@@ -374,7 +376,7 @@ fn resource_step(typed: Typed) -> Result<(Step, Options), ArgsError> {
 
 #[cfg(test)]
 mod tests {
-    use footbridge_cli::destination::Destination;
+    use footbridge_cli::{destination::Destination, flags::ToolWord};
 
     use super::*;
 
@@ -382,7 +384,12 @@ mod tests {
         parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
-    fn call(json: Option<&str>, behind: Vec<ToolWord>) -> TypedCall {
+    fn behind(words: Vec<ToolWord>) -> BehindTool {
+        BehindTool { words, options: Vec::new() }
+    }
+
+    fn call(json: Option<&str>, words: Vec<ToolWord>) -> TypedCall {
+        let behind = behind(words);
         TypedCall { server: "a".into(), tool: "b".into(), json: json.map(str::to_owned), behind }
     }
 
@@ -391,7 +398,7 @@ mod tests {
         let flag = |name: &str, value: Option<&str>| ToolWord::Flag(name.into(), value.map(str::to_owned));
         let plain = |word: &str| ToolWord::Plain(word.into());
         let words = ["a", "b", "{}", "--uri", "u", "--n", "-3", "--dry", "--out=f", "--x=", "y"];
-        let behind = vec![
+        let own = vec![
             flag("uri", None),
             plain("u"),
             flag("n", None),
@@ -401,7 +408,11 @@ mod tests {
             plain("y"),
         ];
         let (found, options) = step(&words).unwrap();
-        assert_eq!(found, Step::Call(call(Some("{}"), behind)));
+        let expected = BehindTool { words: own, options: vec!["out"] };
+        assert_eq!(found, Step::Call(TypedCall { behind: expected, ..call(Some("{}"), Vec::new()) }));
+        let before = step(&["--max-bytes", "5", "a", "b", "{}", "--max-bytes=6"]).unwrap();
+        let Step::Call(TypedCall { behind: kept, .. }) = before.0 else { panic!("no call") };
+        assert_eq!((kept.options, before.1.max_bytes), (vec!["max-bytes"], Some(6)));
         assert_eq!(options.out, Some(Destination::File("f".into())));
         assert!(matches!(step(&["a", "--n", "3"]), Err(ArgsError::UnknownOption(_))), "no tool is named yet");
         let told = step(&["a", "--tiemout", "3"]).unwrap_err().to_string();
@@ -409,14 +420,15 @@ mod tests {
         let told = step(&["a", "--n", "3"]).unwrap_err().to_string();
         assert_eq!(told, "invalid option '--n'; see tool-cli --help");
         assert!(matches!(step(&["a", "b", "-x"]), Err(ArgsError::Syntax(_))));
-        let joined = |words: &[&str], behind, about| Step::Joined {
+        let joined = |words: &[&str], own, about| Step::Joined {
             words: words.iter().map(ToString::to_string).collect(),
-            behind,
+            behind: behind(own),
             about,
         };
         assert_eq!(step(&["a__b"]).unwrap().0, joined(&["a__b"], Vec::new(), About::Use));
         let found = step(&["a__b", "--x=1", "--help"]).unwrap().0;
-        assert_eq!(found, joined(&["a__b"], vec![flag("x", Some("1"))], About::Explain));
+        let Step::Joined { behind: kept, about, .. } = found else { panic!("two names") };
+        assert_eq!((kept.words, kept.options, about), (vec![flag("x", Some("1"))], vec!["help"], About::Explain));
         assert_eq!(step(&["a", "b", "-h"]).unwrap().0, Step::Explain { server: "a".into(), tool: "b".into() });
         assert_eq!(step(&["a", "--help"]).unwrap().0, Step::Help);
         let checked = Step::Check(call(None, vec![flag("x", None)]));

@@ -13,7 +13,7 @@ use footbridge_cli::{
     result,
 };
 use footbridge_guest::{
-    Client,
+    Client, ClientError,
     answers::{CallResult, ToolDescription},
     client::parse_result,
 };
@@ -47,6 +47,16 @@ pub(crate) fn described(
     tool: &str,
 ) -> Result<(Box<RawValue>, ToolDescription), Failure> {
     asked.get::<ToolDescription>(method::DESCRIBE_TOOL, &json!({ "server": server, "tool": tool }))
+}
+
+/// Waiting is no call: where no answer came in time, nothing was cancelled and nothing may have happened.
+fn waits_on(failure: Failure, approval: &str) -> Failure {
+    match failure {
+        Failure::Client { source: ClientError::TimedOut { sent: true, .. } | ClientError::Silent { .. }, .. } => {
+            Failure::request(ClientError::Unanswered { approval: approval.to_owned() }, false)
+        }
+        failure => failure,
+    }
 }
 
 /// The client, and how results are printed.
@@ -107,7 +117,8 @@ impl Asked {
             content: Option<IgnoredAny>,
             contents: Option<IgnoredAny>,
         }
-        let (raw, waited) = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }))?;
+        let waited = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }));
+        let (raw, waited) = waited.map_err(|failure| waits_on(failure, &id))?;
         let shape = |e| Failure::request(e, true);
         match waited {
             Waited { contents: Some(_), .. } => {

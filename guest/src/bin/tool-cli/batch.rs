@@ -37,6 +37,8 @@ use crate::{
 
 /// Lines that are read ahead of the calls that are under way.
 const AHEAD: usize = 16;
+/// Bytes of calls that are not over, beyond which no more are read: each is kept, to be sent again.
+const MOST_OPEN: usize = 32 << 20;
 /// Bytes of results that are held until those before them are there.
 const MOST_HELD: usize = 64 << 20;
 /// What each counts besides its text: one without a text is held, too.
@@ -61,6 +63,8 @@ struct BatchCall {
 /// A call that is not over.
 struct Open {
     call: BatchCall,
+    /// What its line comes to.
+    bytes: usize,
     pauses: Pauses,
     /// When asking again is over, once it was asked: what waits behind many others has its whole time then.
     deadline: Option<Instant>,
@@ -107,6 +111,18 @@ pub(crate) fn run(
     if batch.has_failed { Err(Failure::Told(ExitCode::ToolError)) } else { Ok(()) }
 }
 
+/// Reads the call of a line, or says what is wrong with it and where.
+fn read_call(line: &[u8]) -> Result<BatchCall, String> {
+    let text =
+        std::str::from_utf8(line).map_err(|error| format!("it is not UTF-8 at byte {}", error.valid_up_to() + 1))?;
+    let call = serde_json::from_str(text.trim_ascii()).map_err(|error| {
+        let JsonMistake { column, what, .. } = JsonMistake::of(text, &error);
+        format!("{}, column {column}", unknown_member(&error).unwrap_or(what))
+    })?;
+    JsonMistake::check_strictly(text).map_err(|JsonMistake { column, what, .. }| format!("{what}, column {column}"))?;
+    Ok(call)
+}
+
 /// What is said of a member that no line has.
 fn unknown_member(error: &serde_json::Error) -> Option<String> {
     let text = error.to_string();
@@ -142,7 +158,8 @@ impl Batch {
 
     /// Whether there is a place for more of the input.
     fn takes_more(&self) -> bool {
-        self.waiting.len() < AHEAD && !self.is_full()
+        let open: usize = self.open.values().map(|open| open.bytes).sum();
+        self.waiting.len() < AHEAD && open <= MOST_OPEN && !self.is_full()
     }
 
     /// Waits until something can be done; whether it is the input that has something.
@@ -168,23 +185,22 @@ impl Batch {
                 InputLine::Whole(line) if line.trim_ascii().is_empty() => {
                     self.hold(number, String::new());
                 }
-                InputLine::Whole(line) => self.take(number, line.trim_ascii()),
+                InputLine::Whole(line) => self.take(number, &line),
                 InputLine::TooLong(line) => self.failed(number, line.id, ClientError::RequestTooLarge(line.bytes)),
             }
         }
     }
 
     fn take(&mut self, number: usize, line: &[u8]) {
-        match serde_json::from_slice::<BatchCall>(line) {
+        match read_call(line) {
             Ok(call) => {
-                self.open.insert(number, Open { call, pauses: Pauses::default(), deadline: None });
+                let bytes = line.len();
+                self.open.insert(number, Open { call, bytes, pauses: Pauses::default(), deadline: None });
                 self.waiting.push_back(number);
             }
-            Err(error) => {
-                let JsonMistake { column, what, .. } = JsonMistake::of(&String::from_utf8_lossy(line), &error);
-                let what = unknown_member(&error).unwrap_or(what);
+            Err(what) => {
                 let why = format!(
-                    "this is no call: {what}, column {column}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
+                    "this is no call: {what}. A line is {{\"server\": ..., \"tool\": ..., \"arguments\": {{}}}}"
                 );
                 let error = json!({"type": "Error", "message": why, "exitCode": ExitCode::Usage as u8});
                 self.finish(number, None, false, &format!("\"error\":{error}"));

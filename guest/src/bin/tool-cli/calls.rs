@@ -1,12 +1,7 @@
 //! From a call as it was typed to its arguments: JSON goes as it is; flags need the tool's schema, which is asked for.
 
 use footbridge_cli::{
-    arguments::merged,
-    flags::{ToolFlags, ToolWord},
-    help, layout, output,
-    shell_word::typed_name,
-    suggest::instead,
-    typed,
+    arguments::merged, flags::ToolFlags, help, layout, output, shell_word::typed_name, suggest::instead, typed,
 };
 use footbridge_guest::{
     answers::{ListedPrompts, ListedServers, PromptArgumentSummary, PromptSummary, ToolDescription},
@@ -25,7 +20,7 @@ use crate::{
     asked::{Asked, described},
     failure::Failure,
     hints::{TypedNames, hinted},
-    words::{ArgsError, BETWEEN, NotTyped, OPTIONS},
+    words::{self, ArgsError, BETWEEN, BehindTool, NotTyped, OPTIONS},
 };
 
 /// The arguments of a call.
@@ -56,13 +51,22 @@ fn typed_arguments(
     help: String,
     flags: impl FnOnce(&mut Asked) -> Result<ToolFlags, Failure>,
 ) -> Result<Box<RawValue>, Failure> {
-    let TypedCall { mut json, behind, .. } = call;
-    if behind.is_empty() {
-        return Ok(typed::arguments(json.unwrap_or_else(|| "{}".to_owned()))?);
+    let TypedCall { mut json, behind: BehindTool { words, options }, .. } = call;
+    let failed = |why: NotTyped| Failure::Typed { why, help: help.clone() };
+    let as_options = |flags: &ToolFlags| options.iter().try_for_each(|option| flags.as_option(option));
+    if words.is_empty() {
+        let given = typed::arguments(json.unwrap_or_else(|| "{}".to_owned()))?;
+        // Where nothing is known of the tool, the call says why.
+        if options.iter().any(|option| words::may_be_argument(option))
+            && let Ok(flags) = flags(asked)
+        {
+            as_options(&flags).map_err(|why| failed(why.into()))?;
+        }
+        return Ok(given);
     }
     let flags = flags(asked)?;
-    let failed = |why: NotTyped| Failure::Typed { why, help: help.clone() };
-    let (typed, plain) = flags.read(behind).map_err(|why| failed(why.into()))?;
+    as_options(&flags).map_err(|why| failed(why.into()))?;
+    let (typed, plain) = flags.read(words).map_err(|why| failed(why.into()))?;
     for word in plain {
         if json.is_some() {
             return Err(failed(NotTyped::Word(word)));
@@ -133,7 +137,7 @@ pub(crate) fn check(asked: &mut Asked, call: TypedCall) -> Result<(), Failure> {
 pub(crate) fn joined(
     asked: &mut Asked,
     mut words: Vec<String>,
-    behind: Vec<ToolWord>,
+    behind: BehindTool,
     about: About,
 ) -> Result<Step, Failure> {
     let word = words.remove(0);

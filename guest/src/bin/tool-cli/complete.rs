@@ -109,7 +109,7 @@ fn known(words: &[&str]) -> Vec<String> {
 /// nothing.
 fn of_flags(typed: &Typed) -> Vec<String> {
     let flags = flags(typed).unwrap_or_default();
-    let open = match typed.behind.last() {
+    let open = match typed.behind.words.last() {
         Some(ToolWord::Flag(name, None)) => flags.find(name).filter(|flag| !flag.is_switch()),
         _ => None,
     };

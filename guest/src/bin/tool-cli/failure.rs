@@ -86,7 +86,7 @@ impl Failure {
     /// The detailed exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Arguments(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
+            Self::Arguments(BadTypedArguments::TooLarge(..)) => ExitCode::OverLimit,
             Self::Args(_) | Self::Settings(_) | Self::Arguments(_) => ExitCode::Usage,
             Self::NoServer | Self::WhichServer(_) | Self::WhichTool(..) => ExitCode::Usage,
             Self::Typed { .. } | Self::NoPrompt { .. } => ExitCode::Usage,

@@ -26,7 +26,7 @@ use footbridge_guest::{
     client::CallParams,
     stdio_mcp::StdioMcp,
 };
-use footbridge_proto::{text::Escaped, wire::method};
+use footbridge_proto::{text::Escaped, vars, wire::method};
 use serde_json::{json, value::RawValue};
 
 use crate::{
@@ -117,6 +117,9 @@ TOOL_CLI_LISTENER_UID (a user besides root and you whose bridge gets the token)
 
 /// Does a step.
 pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Failure> {
+    if !matches!(step, Step::Help | Step::Completion { .. } | Step::Man | Step::Doctor | Step::Version) {
+        note_ignored_port(style);
+    }
     match step {
         Step::Help => return help(),
         Step::Completion { shell } => return Ok(output::print(&shell.script("tool-cli", "tool-cli completion"))?),
@@ -152,6 +155,15 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
             carry_out(asked, step, &options, style)
         }
         step => carry_out(asked, step, &options, style),
+    }
+}
+
+/// Says that the port is another than what is set, on standard error where a person reads that: for programs it stays as the
+/// public command has it.
+fn note_ignored_port(style: Style) {
+    let set = std::env::var_os(vars::PORT).map(|value| value.to_string_lossy().into_owned());
+    if let Some(why) = ClientSettings::ignored_port(set.as_deref()).filter(|_| !style.json && !style.report) {
+        output::print_error(&format!("Note: {why}\n"));
     }
 }
 

@@ -12,7 +12,7 @@ use std::{collections::HashSet, fmt::Write as _, fs, path::Path};
 use footbridge_cli::{
     gathered::gathered,
     output::NotWritten,
-    schema::{kind, meant, properties, required},
+    schema::{kind, meant, properties, required, takes_null},
     signature::first_sentence,
 };
 use footbridge_guest::answers::ToolDescription;
@@ -189,18 +189,29 @@ fn typescript(name: &str, tool: &ToolDescription) -> String {
     format!("\n/** {} */\nexport function {name}(args{optional}: {kind}): Promise<{result}>;\n", comment(tool))
 }
 
-/// The values of an enum, where each is a literal that both languages have, and all together have room.
+/// Whether a value may be null.
+fn may_be_null(property: &Value, root: &Value) -> bool {
+    let is_one = |values: &Vec<Value>| values.iter().any(Value::is_null);
+    takes_null(property, root) || meant(property, root).get("enum").and_then(Value::as_array).is_some_and(is_one)
+}
+
+/// The values of an enum but for null, where each is a literal that both languages have, and all together have room.
 fn literals(at: &Value, left: &mut usize) -> Option<Vec<String>> {
-    let values = at.get("enum").and_then(Value::as_array).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
-    let is_literal = |value: &Value| value.is_string() || value.is_i64();
-    let bytes = |value: &Value| value.as_str().map_or(0, str::len);
+    let values: Vec<&Value> = at.get("enum")?.as_array()?.iter().filter(|value| !value.is_null()).collect();
+    let values = Some(values).filter(|values| (1..=MOST_VALUES).contains(&values.len()))?;
+    let is_literal = |value: &&Value| value.is_string() || value.is_i64();
+    let bytes = |value: &&Value| value.as_str().map_or(0, str::len);
     *left = values.iter().all(is_literal).then(|| left.checked_sub(values.iter().map(bytes).sum()))??;
-    Some(values.iter().map(Value::to_string).collect())
+    Some(values.iter().map(ToString::to_string).collect())
 }
 
 fn typescript_type(schema: &Value) -> String {
     TypescriptTypes { root: schema, left: MOST_BYTES }.of(schema, 0)
 }
+
+/// The type of what may be anything, and what is behind one that may be null.
+const ANY: &str = "any";
+const OR_NULL: &str = " | null";
 
 /// The types of one schema on their way.
 struct TypescriptTypes<'s> {
@@ -211,7 +222,11 @@ struct TypescriptTypes<'s> {
 
 impl TypescriptTypes<'_> {
     fn of(&mut self, property: &Value, depth: usize) -> String {
-        const ANY: &str = "any";
+        let found = self.without_null(property, depth);
+        if found != ANY && may_be_null(property, self.root) { format!("{found}{OR_NULL}") } else { found }
+    }
+
+    fn without_null(&mut self, property: &Value, depth: usize) -> String {
         if self.left == 0 {
             return ANY.to_owned();
         }
@@ -225,7 +240,10 @@ impl TypescriptTypes<'_> {
             Some("integer" | "number") => "number".to_owned(),
             Some("boolean") => "boolean".to_owned(),
             Some("array") => match at.get("items").filter(|_| depth < MOST_DEPTH) {
-                Some(items) => format!("{}[]", self.of(items, depth + 1)),
+                Some(items) => match self.of(items, depth + 1) {
+                    either if either.ends_with(OR_NULL) => format!("({either})[]"),
+                    one => format!("{one}[]"),
+                },
                 None => "any[]".to_owned(),
             },
             Some("object") | None if properties(at).next().is_some() && depth < MOST_DEPTH => self.object(at, depth),
@@ -279,6 +297,38 @@ mod tests {
             for text in [python, types] {
                 assert!(text.len() < 8 * MOST_BYTES, "{}", text.len());
             }
+        }
+    }
+
+    #[test]
+    fn what_may_be_null_is_typed_so() {
+        let text = json!({"type": ["string", "null"]});
+        let object = json!({"type": "object", "properties": {"b": {"type": "boolean"}}});
+        let schema = json!({"properties": {"ns": text, "l": {"type": ["array", "null"], "items": text},
+            "e": {"enum": ["a", null]}, "o": {"anyOf": [object, {"type": "null"}]}, "s": {"type": "string"},
+            "any": {"type": ["string", "integer", "null"]}}});
+        let tool: ToolDescription = serde_json::from_value(json!({"name": "t", "inputSchema": schema})).unwrap();
+        let python = python::module("s", std::slice::from_ref(&tool));
+        for part in [
+            "ns: str | None = ABSENT",
+            "l: list[str | None] | None = ABSENT",
+            "e: Literal[\"a\"] | None = ABSENT",
+            "o: \"TO | None\" = ABSENT",
+            "s: str = ABSENT",
+            "any: Any = ABSENT",
+        ] {
+            assert!(python.contains(part), "{part}: {python}");
+        }
+        let (_, types) = typescript_module("s", &[tool]);
+        for part in [
+            "\"ns\"?: string | null;",
+            "\"l\"?: (string | null)[] | null;",
+            "\"e\"?: (\"a\") | null;",
+            "\"o\"?: { \"b\"?: boolean } | null;",
+            "\"s\"?: string;",
+            "\"any\"?: any ",
+        ] {
+            assert!(types.contains(part), "{part}: {types}");
         }
     }
 

@@ -71,6 +71,12 @@ pub(crate) fn options_of(subcommand: Option<&str>) -> &'static [&'static str] {
     }
 }
 
+/// Whether a call asks for the tool's schema where this option is behind the tool's name, even with its arguments as JSON: an
+/// argument may be meant, and the option would take something from what is printed or waited for.
+pub(crate) fn may_be_argument(option: &str) -> bool {
+    option.contains('-') && OF_CALLS.contains(&option)
+}
+
 /// Options that go with a call, or with what is read like its result.
 const OF_CALLS: [&str; 6] = ["max-bytes", "no-wait", "out", "out-dir", "pick", "report"];
 
@@ -148,6 +154,11 @@ pub(crate) enum ArgsError {
     LangWithout,
     #[error("--report goes with a call: nothing was done")]
     ReportWithout,
+    #[error(
+        "--report prints all of a result in one object, so --out, --out-dir, --output, --pick and --max-bytes do not go with it: \
+         leave them out, and take the part from its \"data\"; nothing was called"
+    )]
+    ReportShaped,
     #[error("--parallel goes with tool-cli batch; see tool-cli --help")]
     ParallelWithout,
     #[error(
@@ -206,12 +217,20 @@ pub(crate) enum NotTyped {
     Word(String),
 }
 
+/// What was typed behind the name of a tool, besides words before the first flag.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct BehindTool {
+    /// From the first flag on.
+    pub(crate) words: Vec<ToolWord>,
+    /// Names of options: each may be meant for an argument.
+    pub(crate) options: Vec<&'static str>,
+}
+
 /// Words and flags.
 #[derive(Default)]
 pub(crate) struct Typed {
     pub(crate) words: Vec<String>,
-    /// What is behind the first flag of a tool.
-    pub(crate) behind: Vec<ToolWord>,
+    pub(crate) behind: BehindTool,
     pub(crate) literal: bool,
     pub(crate) help: bool,
     pub(crate) version: bool,
@@ -242,7 +261,17 @@ impl Typed {
     }
 
     fn word(&mut self, word: String) {
-        if self.behind.is_empty() { self.words.push(word) } else { self.behind.push(ToolWord::Plain(word)) }
+        let behind = &mut self.behind.words;
+        if behind.is_empty() { self.words.push(word) } else { behind.push(ToolWord::Plain(word)) }
+    }
+
+    /// Keeps an option that stands behind a tool's name.
+    fn keep_option(&mut self, arg: &Arg<'_>) {
+        if let Arg::Long(name) = arg
+            && self.has_tool()
+        {
+            self.behind.options.extend(OPTIONS.iter().find(|option| *option == name));
+        }
     }
 
     /// The last one of a kind counts; two kinds are a mistake.
@@ -273,7 +302,9 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             typed.word(number);
             continue;
         }
-        match parser.next()? {
+        let arg = parser.next()?;
+        arg.iter().for_each(|arg| typed.keep_option(arg));
+        match arg {
             None => return Ok(typed),
             Some(Arg::Value(word)) => typed.word(word.string()?),
             Some(Arg::Short('h') | Arg::Long("help")) => typed.help = true,
@@ -292,7 +323,7 @@ pub(crate) fn read(args: &[OsString]) -> Result<Typed, ArgsError> {
             Some(Arg::Long(name)) if typed.has_tool() => {
                 let name = name.to_owned();
                 let value = parser.optional_value().map(ValueExt::string).transpose()?;
-                typed.behind.push(ToolWord::Flag(name, value));
+                typed.behind.words.push(ToolWord::Flag(name, value));
             }
             Some(Arg::Long("parallel")) => typed.parallel = Some(count(&mut parser)?),
             Some(Arg::Long("lang")) => typed.lang = Some(parser.value()?.string()?),

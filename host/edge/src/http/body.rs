@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::refusal::Refusal;
 use footbridge_calls::session::Session;
 use footbridge_core::budget::{Held, SMALL_BYTES, Share};
+use footbridge_proto::wire::MOST_REQUEST_BYTES;
 
 /// What an early refusal reads of a body, so that the client gets its answer and not a reset.
 const DRAIN_BYTES: usize = 1024 * 1024 + 64 * 1024;
@@ -36,7 +37,8 @@ pub(crate) async fn collect(mut body: Incoming, session: &Session) -> Result<Col
     let (limits, budget) = (&session.limits().edge, session.bytes());
     let length = body.size_hint().exact().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if length > limits.body_bytes {
-        drain(body, session).await;
+        // Clients that leave the limit to this session send as much as any session takes.
+        drain_to(MOST_REQUEST_BYTES, body).await;
         return Err(Refusal::TooLarge);
     }
     let mut arriving = Arriving { length, bytes: Vec::new(), taken: 0, held: None };
@@ -126,7 +128,11 @@ pub(crate) async fn drain(body: Incoming, session: &Session) {
 /// The same of an upload, as long as a service takes: most clients send all of it before they read why it is refused. It
 /// costs less than one that is passed on, so it is as free.
 pub(crate) async fn drain_upload(body: Incoming, session: &Session) {
-    let mut body = Limited::new(body, session.limits().services.request_bytes.max(DRAIN_BYTES));
+    drain_to(session.limits().services.request_bytes.max(DRAIN_BYTES), body).await;
+}
+
+async fn drain_to(most: usize, body: Incoming) {
+    let mut body = Limited::new(body, most);
     let all = async {
         while let Ok(Some(Ok(_))) = timeout(DRAIN_TIME, body.frame()).await {
             tokio::task::yield_now().await;

@@ -64,7 +64,7 @@ pub(super) struct HowToCall {
     #[arg(long, value_name = "NAME")]
     pub(super) policy: Option<String>,
     /// Go through the harness that has this session: what it sees, called by its policy and recorded there
-    #[arg(long, value_name = "SESSION", conflicts_with = "policy")]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["policy", "config"])]
     pub(super) via: Option<String>,
     /// How long it may take, with the start of the server: 5s, 500ms or a number of milliseconds. Default: as the limits
     /// say

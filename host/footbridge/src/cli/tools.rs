@@ -51,7 +51,7 @@ pub(super) struct ToolsArgs {
     /// The tool, to see it in full
     tool: Option<String>,
     /// What this session of a harness that runs sees, in place of the configured servers
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", conflicts_with = "config")]
     via: Option<String>,
     /// Ask the servers again
     #[arg(long)]

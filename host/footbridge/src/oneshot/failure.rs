@@ -80,7 +80,7 @@ impl OneShotFailure {
     /// The status, as `tool-cli --exit-codes` has it; 125 where the harness itself failed.
     pub(crate) fn status(&self) -> i32 {
         let code = match self {
-            Self::Typed(BadTypedArguments::TooLarge(_)) => ExitCode::OverLimit,
+            Self::Typed(BadTypedArguments::TooLarge(..)) => ExitCode::OverLimit,
             Self::Usage(_) | Self::Typed(_) | Self::Timeout(_) => ExitCode::Usage,
             Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
             Self::TimedOut(_) | Self::NotSentInTime(_) | Self::NotReadyInTime(_) => ExitCode::TimedOut,

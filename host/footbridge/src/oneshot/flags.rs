@@ -40,6 +40,16 @@ fn named_word(flags: &ToolFlags, taken: &[String], word: &OsStr) -> Option<OsStr
     }
 }
 
+/// Takes the options among words, which are `taken`, for options.
+///
+/// # Errors
+/// [`BadFlag::AlsoOption`], where an argument may be meant.
+pub(crate) fn as_options(flags: &ToolFlags, taken: &[String], words: &[OsString]) -> Result<(), BadFlag> {
+    let ours = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str()?.strip_prefix("--"));
+    let mut options = ours.map(|word| word.split_once('=').map_or(word, |(name, _)| name));
+    options.try_for_each(|name| if taken.iter().any(|it| it == name) { flags.as_option(name) } else { Ok(()) })
+}
+
 /// What was typed of them.
 ///
 /// # Errors
@@ -204,8 +214,14 @@ mod tests {
     #[test]
     fn names_stay_behind_two_dashes_alone_and_where_they_are_an_option() {
         let flags = of(&[("json_file", &json!({"type": "string"})), ("dry_run", &json!({"type": "boolean"}))]);
-        let words = ["--json-file", "--Dry-Run=false", "--no-dry-run", "--what", "x", "--", "--dry-run"];
-        let expected = ["--json-file", "--dry_run=false", "--dry_run=false", "--what", "x", "--", "--dry-run"];
+        let words = ["--json-file", "--json_file", "--Dry-Run=false", "--no-dry-run", "--what", "x", "--", "--dry-run"];
+        let expected =
+            ["--json-file", "--arg.json_file", "--dry_run=false", "--dry_run=false", "--what", "x", "--", "--dry-run"];
         assert_eq!(named(&flags, &taken(), &words.map(OsString::from)), expected.map(OsString::from));
+        let options =
+            |words: &[&str]| as_options(&flags, &taken(), &words.iter().map(OsString::from).collect::<Vec<_>>());
+        let said = options(&["--dry-run", "--json-file=x"]).unwrap_err().to_string();
+        assert!(said.starts_with("--json-file could be an option") && said.contains("--arg.json_file"), "{said}");
+        assert!(options(&["--json", "--json_file", "x", "--", "--json-file"]).is_ok());
     }
 }

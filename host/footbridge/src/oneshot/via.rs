@@ -86,8 +86,9 @@ pub(crate) fn call(
     json: bool,
 ) -> Result<Box<RawValue>, OneShotFailure> {
     let Chosen { tool, arguments } = chosen;
-    if arguments.as_ref().is_some_and(|text| text.len() > (MAX_REQUEST - BESIDES) / 2) {
-        return Err(BadTypedArguments::TooLarge("of this call".to_owned()).into());
+    let most = (MAX_REQUEST - BESIDES) / 2;
+    if arguments.as_ref().is_some_and(|text| text.len() > most) {
+        return Err(BadTypedArguments::TooLarge("of a call by --via".to_owned(), most).into());
     }
     let timeout_ms = timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let asked = CallTool {

@@ -78,6 +78,19 @@ fn an_early_refusal_reaches_a_client_that_still_sends() {
 }
 
 #[test]
+fn a_body_beyond_the_limit_is_read_past_so_that_its_client_is_told() {
+    let bridge = Bridge::start();
+    let mut client = bridge.connect();
+    let length = format!("Content-Length: {}", 12 * MIB);
+    client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length]));
+    for _ in 0..12 {
+        client.send(vec![b'x'; MIB]);
+    }
+    assert_eq!(client.answer().status, 413);
+    client.must_end();
+}
+
+#[test]
 fn a_body_is_only_asked_for_when_it_is_wanted() {
     let bridge = Bridge::start();
     let length = format!("Content-Length: {}", LIST.len());

@@ -76,6 +76,11 @@ fn not_set(error: &SettingsError) -> Finding {
 }
 
 fn environment(settings: &ClientSettings, around: &Around) -> Finding {
+    if let Some(why) = ClientSettings::ignored_port(around.var(vars::PORT)) {
+        return Finding::problem("environment", why)
+            .means("whatever listens on that port gets each request, and the token")
+            .mend("correct it, or unset it and set all as footbridge session create NAME --env prints them");
+    }
     let names = [vars::PORT, vars::HOST, vars::SOCKET];
     if names.into_iter().any(|name| around.var(name).is_some()) {
         return Finding::ok("environment", format!("the bridge is at {}", settings.target));

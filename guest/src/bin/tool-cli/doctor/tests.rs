@@ -130,6 +130,14 @@ fn a_token_that_cannot_be_read_and_a_connection_that_says_nothing_have_a_cause_a
     assert_eq!(of_file.check, "token");
     is_problem(&read(&[(vars::TOKEN, "se cret")]), "is no token");
     is_problem(&read(&[(vars::TIMEOUT_MS, "soon")]), "TOOL_CLI_TIMEOUT_MS");
+    let of_port = |port: &str| {
+        let settings = ClientSettings::read(&|name| Ok((name == vars::PORT).then(|| port.to_owned()))).unwrap();
+        environment(&settings, &Around::of(Path::new("/none"), &[(vars::PORT, port)]))
+    };
+    for port in ["99999", "x", "-1", "0", "65536", "7179x"] {
+        is_problem(&of_port(port), "which is no port from 1 to 65535: 7179 is used");
+    }
+    assert_eq!(of_port("7180").status, Health::Ok);
     let cut = |has_begun| ClientError::Cut { target: "unix:/s".to_owned(), why: "it closed".to_owned(), has_begun };
     is_problem(&refused(&cut(false)), "--allow-uid");
     assert!(!format!("{:?}", refused(&cut(true))).contains("--allow-uid"));

@@ -15,7 +15,7 @@ use footbridge_cli::{
 use footbridge_guest::answers::ToolDescription;
 use serde_json::{Value, json};
 
-use super::{Language, MOST_BYTES, MOST_DEPTH, comment, literals, plain};
+use super::{Language, MOST_BYTES, MOST_DEPTH, comment, literals, may_be_null, plain};
 
 /// Longest name of a type, before what tells it from others.
 const MOST_NAME: usize = 60;
@@ -94,8 +94,20 @@ impl<'s, 'n> ObjectTypes<'s, 'n> {
         Self { root, names, known: HashMap::new(), declared: String::new(), left: MOST_BYTES }
     }
 
-    /// The type of a property; `name` is for an object.
+    /// The type of a property; `name` is for an object. One that may be null and has a name in quotes is in quotes as a whole:
+    /// Python joins no text with `None`.
     fn of(&mut self, property: &'s Value, name: &str, depth: usize) -> String {
+        let found = self.without_null(property, name, depth);
+        if found == "Any" || !may_be_null(property, self.root) {
+            return found;
+        }
+        match found.strip_prefix('"').and_then(|named| named.strip_suffix('"')) {
+            Some(named) => format!("\"{named} | None\""),
+            None => format!("{found} | None"),
+        }
+    }
+
+    fn without_null(&mut self, property: &'s Value, name: &str, depth: usize) -> String {
         let at = meant(property, self.root);
         if let Some(values) = literals(at, &mut self.left) {
             return format!("Literal[{}]", values.join(", "));

@@ -120,9 +120,10 @@ fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFla
     let mut command = command(&named.name(), flags).help_template("{all-args}");
     out.push_str(command.render_help().to_string().trim_end());
     if !flags.in_json.is_empty() {
-        let names: Vec<String> = flags.in_json.iter().map(|name| format!("  {}\n", Escaped(name))).collect();
+        let names: Vec<String> =
+            flags.in_json.iter().map(|name| format!("  {}\n", help::named_in_json(name))).collect();
         out.push_str(&format!(
-            "\n\nArguments by --json, --json-file or --json-stdin alone:\n{}",
+            "\n\nArguments by JSON only (--json, --json-file or --json-stdin):\n{}",
             names.concat().trim_end()
         ));
     }

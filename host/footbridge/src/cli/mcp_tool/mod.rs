@@ -28,7 +28,7 @@ use crate::{
 use footbridge_cli::{
     arguments::merged,
     completion::{COMPLETE, Shell},
-    flags::{ToolFlags, TypedFlag},
+    flags::{BadFlag, ToolFlags, TypedFlag},
     output,
     render::Format,
     typed,
@@ -133,6 +133,10 @@ impl Options {
             "two of --via"
         } else if (one.policy.is_some() && other.via.is_some()) || (one.via.is_some() && other.policy.is_some()) {
             "--policy and --via"
+        } else if (one.via.is_some() && !later.files.config.is_empty())
+            || (other.via.is_some() && !self.files.config.is_empty())
+        {
+            "--config and --via"
         } else {
             return Ok(());
         };
@@ -314,6 +318,8 @@ impl Named {
             Ok(options) => options,
             Err(unfit) => return Ok(Err(unfit)),
         };
+        let bad = |bad: BadFlag| OneShotFailure::Usage(format!("{bad}; see {NAME} {} --help", self.name()));
+        flags::as_options(&flags, &taken(), words).map_err(bad)?;
         let typed = flags::typed(&flags, &matches).map_err(|bad| OneShotFailure::Usage(bad.to_string()))?;
         Ok(Ok((options, ToolWords { flags, typed })))
     }

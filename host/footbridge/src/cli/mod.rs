@@ -19,6 +19,7 @@ mod serve;
 mod servers;
 mod services;
 mod session;
+mod shell_words;
 mod sources;
 mod step;
 mod table;

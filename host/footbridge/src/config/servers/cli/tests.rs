@@ -117,10 +117,25 @@ fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
         (json!({}), "it has no \"name\""),
         (json!({"name": "a", "args": [5]}), "\"args\" holds a number"),
         (json!({"name": "a", "exitCodes": [300]}), "a number from 0 to 255"),
+        (json!({"name": "a", "exitCodes": []}), "\"exitCodes\" is empty"),
+        (json!({"name": "a", "inputSchema": {"type": "string"}}), "\"inputSchema\" is of no object"),
+        (json!({"name": "a", "annotations": {"readOnlyHint": "yes"}}), "\"readOnlyHint\" is a text, and true or false"),
     ] {
         let said = mistakes(&with_tool(tool.clone()));
         assert!(said.contains(part), "{tool}: {said}");
     }
+}
+
+#[test]
+fn a_mistake_in_a_word_makes_no_key_unknown() {
+    let tool = json!({"name": "a", "title": "A", "description": "d", "args": ["{x"], "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object"}, "annotations": {}, "output": "json"});
+    let found = read_entry(&with_tool(tool)).0;
+    assert!(
+        matches!(found.mistakes.as_slice(), [one] if one.what.contains("a brace by itself")),
+        "{:#?}",
+        found.mistakes
+    );
 }
 
 #[test]

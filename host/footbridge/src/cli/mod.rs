@@ -230,8 +230,7 @@ pub fn main() -> i32 {
                 || error.is::<policy::NoSuchCall>()
                 || error.is::<run::IdleFlags>()
                 || error.is::<crate::run::GuestFilesError>()
-                || error.is::<crate::run::NotTold>()
-                || error.is::<audit::NoChain>();
+                || error.is::<crate::run::NotTold>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }

@@ -43,7 +43,7 @@ use crate::{
     report,
     run::{Agent, Models},
 };
-use footbridge_core::{gate::UnknownPolicy, names::Labels};
+use footbridge_core::{gate::UnknownPolicy, limits::overrides::LimitTwice, names::Labels};
 use footbridge_processes::{
     priority::take_short_turns,
     sandbox::EnvironmentError,
@@ -225,6 +225,7 @@ pub fn main() -> i32 {
                 || error.is::<NoConfiguration>()
                 || error.is::<NoModel>()
                 || error.is::<LabelTwice>()
+                || error.is::<LimitTwice>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()

@@ -97,7 +97,8 @@ const TAR: &str =
     "FI --to-command --checkpoint-action --use-compress-program --rsh-command --info-script --new-volume-script";
 /// Words of `find` and `fd` behind which a command stands.
 const FOR_EACH: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-/// Beginnings of values of options that only set something, of `git -c` and `ssh -o`.
+/// Programs whose options set something by its name, as `git -c` and `ssh -o` do, and names of what can start nothing.
+const BY_NAME: [&str; 3] = ["git", "ssh", "scp sftp"];
 const SETTINGS: [&str; 5] = ["user.", "ConnectTimeout=", "HostName=", "Port=", "User="];
 
 /// All that a program does with its words beyond data, as far as it is known here.
@@ -183,7 +184,8 @@ impl Found {
             Value::Next => (behind.first()?.clone(), 1),
         };
         self.has_code |= is_code;
-        let is_setting = || SETTINGS.iter().any(|start| own.text.starts_with(start)) && !own.is_open;
+        let is_known = || SETTINGS.iter().any(|start| own.text.starts_with(start));
+        let is_setting = || BY_NAME.contains(&reads.0) && is_known() && !own.is_open;
         if is_code && own.has_place && !is_setting() {
             self.uses.push(Use::Code(part.text.clone()));
         } else if is_code && reads.3 == Rest::Assigned {

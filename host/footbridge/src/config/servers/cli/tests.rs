@@ -228,6 +228,7 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         (&["awk", "{a}"], "would be code behind"),
         (&["mawk", "-F", ":", "{{print {a}}}", "file"], "would be code behind"),
         (&["gawk", "-f", "lib.awk", "-e", "{a}"], "would be code behind \"-e\""),
+        (&["awk", "-e", "User={a}"], "would be code behind \"-e\""),
         (&["gawk", "{a}", "file"], "add \"--sandbox\""),
         (&["timeout", "5", "awk", "{a}"], "would be code behind \"awk\""),
         (&["sed", "-n", "s/{a}/x/p", "file"], "add \"--sandbox\""),

@@ -360,7 +360,7 @@ fn what_names_no_chain_is_refused_and_makes_nothing() {
     assert!(!host.state().join("state.db").exists());
     assert_eq!(host.runs_script("true").status, 0);
     for words in [["verify", ""], ["export", "."], ["tail", "--chain="], ["usage", "--chain=."]] {
-        audit(&host, &words).fails(2, &["there is no chain", "give the name of a folder"]);
+        audit(&host, &words).fails(1, &["there is no chain", "give the name of a folder"]);
     }
     audit(&host, &["show", ""]).fails(2, &["<ID>"]);
 }
@@ -372,7 +372,18 @@ fn what_cannot_be_read_or_signed_says_what_to_do() {
         audit(&host, words).fails(1, &["no record", "FOOTBRIDGE_STATE"]);
     }
     assert_eq!(host.runs_script("true").status, 0);
-    audit(&host, &["verify", "nope"]).fails(2, &["nope", "give the name of a folder"]);
+    for words in
+        [&["verify", "nope"][..], &["export", "nope"], &["tail", "--chain", "nope"], &["usage", "--chain", "nope"]]
+    {
+        audit(&host, words).fails(1, &["nope", "give the name of a folder"]);
+    }
+    for command in ["tail", "usage", "replay"] {
+        audit(&host, &[command, "--session", "nope"]).fails(1, &["of session \"nope\" was found"]);
+    }
+    for words in [&["usage"][..], &["replay"], &["export", "--since", "0s"], &["usage", "--since", "0s"]] {
+        let ran = audit(&host, words);
+        assert!(ran.status == 0 && ran.stderr.contains(" was found: looked at"), "{words:?}: {ran:?}");
+    }
     let key = host.state().join("audit/key");
     fs::remove_file(&key).unwrap();
     host.runs_script("echo never").fails(125, &["key", "is gone", "put it back"]);

@@ -301,6 +301,9 @@ fn a_wrong_command_line_is_said_with_what_would_be_right() {
     let twice =
         ["k=1", "k=2"].iter().fold(Host::with(&Servers::none()), |host, label| host.option("--label").option(label));
     says(twice, &["--label k=1 and --label k=2 exclude each other"]);
+    let twice = ["calls.burst=5", "calls.burst=6"];
+    let twice = twice.iter().fold(Host::with(&Servers::none()), |host, limit| host.option("--limit").option(limit));
+    says(twice, &["--limit calls.burst=5 and --limit calls.burst=6 exclude each other"]);
     let host = Host::with(&Servers::none());
     host.runs(&[]).fails(2, &["CMD"]);
 }

@@ -22,6 +22,25 @@ pub fn is_loopback(host: &str) -> bool {
     address(host).map_or_else(|| is_localhost(host), |ip| ip.is_loopback())
 }
 
+/// Whether it is the host of a URI (RFC 3986, 3.2.2) of http, which is never empty.
+#[must_use]
+pub fn is_uri_host(name: &str) -> bool {
+    if let Some(address) = name.strip_prefix('[') {
+        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let mut rest = name.bytes();
+    while let Some(byte) = rest.next() {
+        let fits = match byte {
+            b'%' => [rest.next(), rest.next()].iter().all(|digit| digit.is_some_and(|d| d.is_ascii_hexdigit())),
+            byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte),
+        };
+        if !fits {
+            return false;
+        }
+    }
+    !name.is_empty()
+}
+
 /// Whether an address is one of the public internet.
 #[must_use]
 pub fn is_public(ip: IpAddr) -> bool {

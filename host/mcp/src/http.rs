@@ -50,8 +50,8 @@ const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 const LAST_EVENT: &str = "last-event-id";
 const BOTH: &str = "application/json, text/event-stream";
-/// Headers that are set here and nowhere else.
-pub(super) const OURS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
+/// Headers of requests to servers that are set here and nowhere else.
+pub const OWN_HEADERS: [&str; 6] = ["accept", "content-type", "content-length", "host", SESSION, LAST_EVENT];
 /// Pause before a stream that ended is asked for again.
 pub(super) const STREAM_PAUSE: Duration = Duration::from_secs(1);
 
@@ -92,7 +92,7 @@ impl Means {
         room: Room,
         connect_time: Duration,
     ) -> Result<Self, BadAddress> {
-        let web = Web::new(spec, &OURS, connect_time)?;
+        let web = Web::new(spec, &OWN_HEADERS, connect_time)?;
         let refusals = Refusals::of(web.request(Method::GET).headers());
         Ok(Self { web, thread, interceptor, room, refusals })
     }

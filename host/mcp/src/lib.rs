@@ -72,6 +72,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use configured::ServersChanged;
+pub use http::OWN_HEADERS;
 pub use server_log::{LogSource, ServerLog};
 pub use spec::*;
 pub use status::{ServerReport, ServerState};

@@ -4,6 +4,7 @@
 //! [`CheckedResolver`](crate::CheckedResolver); an address written out in the URL is what the operator meant.
 
 use footbridge_core::{hosts::is_loopback, secret::Secret};
+use http::{HeaderName, HeaderValue};
 use url::Url;
 
 /// A URL to call.
@@ -12,7 +13,7 @@ pub struct HttpSpec {
     /// `https:`, or `http:` to a loopback address.
     pub url: Url,
     /// Headers of every request.
-    pub headers: Vec<(http::HeaderName, Secret)>,
+    pub headers: Vec<(HeaderName, Secret)>,
     /// Whether a name may resolve to a private address. An address written in the URL is allowed as written.
     pub allow_private: bool,
 }
@@ -30,14 +31,40 @@ pub enum BadAddress {
     #[error("the URL holds a user name or a password; put them into a header")]
     Credentials,
     /// A header cannot be sent.
-    #[error("the header {0:?} has a value that no header may have, or is one that is set here")]
+    #[error("the header {0:?} has a value that no header may have, such as one with a line break")]
     Header(String),
+    /// A header is the client's own.
+    #[error("the header {0:?} is set here and cannot be another's: leave it out")]
+    OwnHeader(String),
     /// It is a URL, but none that HTTP can ask for.
     #[error("the URL cannot be asked for over HTTP: {0}")]
     Uri(#[source] http::uri::InvalidUri),
     /// Nothing to check certificates with.
     #[error("TLS cannot be spoken: {0}")]
     Tls(#[from] rustls::Error),
+}
+
+impl HttpSpec {
+    /// Whether a URL may be the one to call.
+    ///
+    /// # Errors
+    /// [`BadAddress`], which does not hold the URL.
+    pub fn check_url(url: &Url) -> Result<(), BadAddress> {
+        check(url).map(drop)
+    }
+
+    /// A header's value as it is sent, unless it cannot be, or the client sets a header of this name itself.
+    ///
+    /// # Errors
+    /// [`BadAddress`], which does not hold the value.
+    pub fn header_value(name: &HeaderName, value: &Secret, ours: &[&str]) -> Result<HeaderValue, BadAddress> {
+        if ours.contains(&name.as_str()) {
+            return Err(BadAddress::OwnHeader(name.to_string()));
+        }
+        let mut value = HeaderValue::from_str(value.expose()).map_err(|_| BadAddress::Header(name.to_string()))?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
 }
 
 /// Checks a URL, and says whether it leads to this machine.

@@ -77,12 +77,7 @@ impl Web {
         let mut headers = HeaderMap::new();
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("footbridge/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in &spec.headers {
-            let refused = || BadAddress::Header(name.to_string());
-            let mut value = HeaderValue::from_str(value.expose()).map_err(|_| refused())?;
-            value.set_sensitive(true);
-            if ours.contains(&name.as_str()) {
-                return Err(refused());
-            }
+            let value = HttpSpec::header_value(name, value, ours)?;
             if name == USER_AGENT {
                 headers.remove(USER_AGENT);
             }

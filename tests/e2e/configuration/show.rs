@@ -49,6 +49,12 @@ fn each_value_says_where_it_is_written_and_no_secret_shows() {
     ran.fails(2, &[".mcp.json:1:1"]);
     let values: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&values[0]["key"], &values[0]["line"]), (&json!(["mcpServers", "a", "command"]), &json!(2)));
+    // So is what no server and no setting can mean.
+    write(&first, servers(&json!({"b": {"command": "y", "url": "https://x"}, "c": {"command": "z"}})));
+    let ran = show(&["--json"]);
+    ran.fails(2, &["server \"b\": it has both \"command\" and \"url\""]);
+    assert_eq!(serde_json::from_str::<Value>(&ran.stdout).unwrap()["mcpServers"]["c"]["command"], "z");
+    fs::write(&first, "{").unwrap();
     // Without a name, what is not trusted is said.
     write(&host.work().join(".mcp.json"), servers(&json!({"theirs": {"command": "x"}})));
     types(&host, &["config", "show"]).fails(2, &[".mcp.json: it is not trusted: look at it", ".mcp.json:1:1"]);

@@ -217,19 +217,17 @@ fn a_project_gets_no_keys_of_the_user_for_another_program_or_address_and_what_it
 }
 
 #[test]
-fn keys_that_go_to_a_file_behind_a_link_are_said_and_it_is_listed_as_what_it_is() {
+fn a_link_in_the_working_folder_is_not_trusted_and_nothing_else_stops_working() {
     let host = newcomer();
     let mut own = demo();
     own["env"] = json!({"API_KEY": "real-secret-0123456789"});
     write(&home(&host).join(".mcp.json"), servers(&json!({"demo": own})));
-    let mut theirs = demo();
-    theirs["env"] = json!({"API_BASE": "https://evil.example"});
     let real = host.work().join("tools/servers.json");
-    write(&real, servers(&json!({"demo": theirs})));
+    write(&real, servers(&json!({"theirs": demo()})));
     symlink("tools/servers.json", host.work().join("mcp.json")).unwrap();
-    let ran = types(&host, &["config", "trust", "--yes"]);
-    assert!(ran.stdout.contains("and keeps of that one env.API_KEY"), "{ran:?}");
-    assert_eq!(entry(&host), json!({"file": real.canonicalize().unwrap(), "state": "trusted", "error": null}));
-    let shown: Value = serde_json::from_str(&types(&host, &["config", "show", "--json"]).well()).unwrap();
-    assert_ne!(shown["mcpServers"]["demo"]["env"]["API_KEY"], Value::Null, "it is in force: {shown}");
+    let next = format!("--config {}", real.canonicalize().unwrap().display());
+    types(&host, &["config", "trust", "--yes"]).fails(2, &["is a link in", "which the sandbox can write", &next]);
+    assert_eq!(entry(&host), Value::Null, "nothing is trusted");
+    let listed = types(&host, &["tools"]);
+    assert!(listed.status == 0 && listed.stdout.contains("demo"), "{listed:?}");
 }

@@ -87,7 +87,31 @@ impl FromIterator<Override> for Overrides {
     }
 }
 
+/// A limit with two values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("--limit {name}={first} and --limit {name}={second} exclude each other: a limit has one value")]
+pub struct LimitTwice {
+    name: &'static str,
+    first: String,
+    second: String,
+}
+
 impl Overrides {
+    /// Each of these, none of which may say something else than another.
+    ///
+    /// # Errors
+    /// [`LimitTwice`], for the first that does.
+    pub fn each_once(all: Vec<Override>) -> Result<Self, LimitTwice> {
+        let mut once = BTreeMap::new();
+        for Override(name, value) in all {
+            if let Some(first) = once.insert(name, value).filter(|first| *first != value) {
+                let shown = |value| Limit::of(name).map_or_else(String::new, |limit| limit.unit.show(value));
+                return Err(LimitTwice { name, first: shown(first), second: shown(value) });
+            }
+        }
+        Ok(Self(once))
+    }
+
     /// Makes sense of names and values.
     ///
     /// # Errors

@@ -105,3 +105,11 @@ fn values_are_shown_in_their_largest_whole_unit() {
         ("1023".into(), "3 MiB".into(), "0".into())
     );
 }
+
+#[test]
+fn a_limit_of_a_session_has_one_value() {
+    let all = |given: &[&str]| Overrides::each_once(given.iter().map(|text| text.parse().unwrap()).collect());
+    assert_eq!(all(&["calls.per_second=5", "calls.burst=7", "calls.per_second=5"]).unwrap().written().len(), 2);
+    let said = all(&["calls.per_second=5", "calls.per_second=6"]).unwrap_err().to_string();
+    assert!(said.starts_with("--limit calls.per_second=5 and --limit calls.per_second=6 exclude each other"), "{said}");
+}

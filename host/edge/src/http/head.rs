@@ -1,7 +1,5 @@
 //! The checks of a request's head, one for each step of the wire's table. Pure: head in, refusal out.
 
-use std::net::Ipv6Addr;
-
 use footbridge_core::hosts;
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 
@@ -81,25 +79,7 @@ fn host(headers: &HeaderMap) -> Option<&str> {
     };
     let (name, port) = host.split_at(end);
     let has_port = port.is_empty() || port == ":" || port.strip_prefix(':').is_some_and(|p| p.parse::<u16>().is_ok());
-    (has_port && is_host(name)).then_some(name)
-}
-
-/// Whether it is the host of a URI (RFC 3986, 3.2.2) of http, which is never empty.
-fn is_host(name: &str) -> bool {
-    if let Some(address) = name.strip_prefix('[') {
-        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
-    }
-    let mut rest = name.bytes();
-    while let Some(byte) = rest.next() {
-        let fits = match byte {
-            b'%' => [rest.next(), rest.next()].iter().all(|digit| digit.is_some_and(|d| d.is_ascii_hexdigit())),
-            byte => byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte),
-        };
-        if !fits {
-            return false;
-        }
-    }
-    !name.is_empty()
+    (has_port && hosts::is_uri_host(name)).then_some(name)
 }
 
 /// A page that got a name to resolve to loopback (DNS rebinding) sends its own name here.

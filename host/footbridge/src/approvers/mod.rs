@@ -8,6 +8,7 @@ mod webhook;
 use std::time::Duration;
 
 pub use command::CommandSpec;
+pub(crate) use webhook::OURS;
 pub use webhook::Webhook;
 
 use footbridge_calls::approval::Approver;

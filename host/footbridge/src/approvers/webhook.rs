@@ -17,7 +17,7 @@ use footbridge_outbound::{
 };
 
 /// Headers that are set here and nowhere else.
-const OURS: [&str; 5] = ["accept", "connection", "content-type", "content-length", "host"];
+pub(crate) const OURS: [&str; 5] = ["accept", "connection", "content-type", "content-length", "host"];
 
 /// How long a connection may take; the answer has its own time.
 const CONNECT_TIME: Duration = Duration::from_secs(10);

@@ -19,6 +19,7 @@ mod serve;
 mod servers;
 mod services;
 mod session;
+mod shell_words;
 mod sources;
 mod step;
 mod table;
@@ -42,7 +43,7 @@ use crate::{
     report,
     run::{Agent, Models},
 };
-use footbridge_core::{gate::UnknownPolicy, names::Labels};
+use footbridge_core::{gate::UnknownPolicy, limits::overrides::LimitTwice, names::Labels};
 use footbridge_processes::{
     priority::take_short_turns,
     sandbox::EnvironmentError,
@@ -224,13 +225,13 @@ pub fn main() -> i32 {
                 || error.is::<NoConfiguration>()
                 || error.is::<NoModel>()
                 || error.is::<LabelTwice>()
+                || error.is::<LimitTwice>()
                 || error.is::<UnknownPolicy>()
                 || error.is::<NoService>()
                 || error.is::<policy::NoSuchCall>()
                 || error.is::<run::IdleFlags>()
                 || error.is::<crate::run::GuestFilesError>()
-                || error.is::<crate::run::NotTold>()
-                || error.is::<audit::NoChain>();
+                || error.is::<crate::run::NotTold>();
             if mistaken { USAGE } else { crate::run::HARNESS_FAILED }
         }
     }

@@ -21,7 +21,7 @@ use crate::{
     report,
     run::{Agent, Run, Sandbox, run},
 };
-use footbridge_core::limits::overrides::Override;
+use footbridge_core::limits::overrides::{Override, Overrides};
 use footbridge_processes::{
     descriptors::raise,
     sandbox::{Asked, Nesting},
@@ -141,7 +141,7 @@ pub(super) fn main(args: RunArgs) -> anyhow::Result<i32> {
         labels,
         services,
         agent: args.agent,
-        limits: args.limits.into_iter().collect(),
+        limits: Overrides::each_once(args.limits)?,
         command: args.command,
     };
     raise(needed(1, &run_this.config.servers, &run_this.config.limits));

@@ -16,6 +16,7 @@ use footbridge_core::{
     human::duration,
     settings_file::{File, Mistake},
 };
+use footbridge_outbound::HttpSpec;
 
 /// Who is asked for approvals, as it is written.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -83,14 +84,16 @@ impl Webhook {
             let keys: Vec<String> = ["approval", "webhook"].iter().chain(keys).map(|key| (*key).to_owned()).collect();
             file.mistake(&keys, what)
         };
-        // Whoever writes an address here means it, wherever it leads.
-        let spec = http(&self.url, &self.headers, true, reader).map_err(|error| match &error {
-            EntryError::Url(_) | EntryError::PlainHttp => at(&["url"], error.to_string()),
+        let found = http(&self.url, &self.headers, &approvers::OURS, reader).map_err(|error| match &error {
+            EntryError::Url(_) | EntryError::PlainHttp | EntryError::Address(_) => at(&["url"], error.to_string()),
             EntryError::Secret(name, why) if name == "url" => at(&["url"], why.to_string()),
             EntryError::Secret(name, why) => at(&["headers", name], why.to_string()),
-            EntryError::Header(name) => at(&["headers", name], error.to_string()),
+            EntryError::Header(name) | EntryError::HeaderValue(name, _) => at(&["headers", name], error.to_string()),
             _ => at(&[], error.to_string()),
         })?;
+        let (url, headers) = found;
+        // Whoever writes an address here means it, wherever it leads.
+        let spec = HttpSpec { url, headers, allow_private: true };
         approvers::Webhook::new(spec, self.timeout).map_err(|error| at(&[], error.to_string()))
     }
 }
@@ -137,7 +140,7 @@ mod tests {
             ("url = \"http://ask.test/\"", 2, "http without TLS"),
             ("url = \"ftp://ask.test/\"", 2, "not an http"),
             ("url = \"https://${NONE}/\"", 2, "NONE is not set"),
-            ("url = \"https://me:pass@ask.test/\"", 1, "user name"),
+            ("url = \"https://me:pass@ask.test/\"", 2, "user name"),
             ("url = \"https://a.test\"\ntimeout = \"0s\"", 3, "no duration"),
             ("url = \"https://a.test\"\nmethod = \"PUT\"", 3, "\"method\" is not known here"),
             ("timeout = \"5s\"", 1, "\"url\" is missing"),
@@ -147,8 +150,8 @@ mod tests {
                 "NONE is not set",
             ),
             ("url = \"https://a.test\"\n[approval.webhook.headers]\n\"x a\" = \"1\"", 4, "not the name of a header"),
-            ("url = \"https://a.test\"\nheaders = { host = \"x\" }", 1, "set here"),
-            ("url = \"https://a.test\"\nheaders = { x = \"a\\nb\" }", 1, "no header may have"),
+            ("url = \"https://a.test\"\nheaders = { host = \"x\" }", 3, "set here"),
+            ("url = \"https://a.test\"\nheaders = { x = \"a\\nb\" }", 3, "no header may have"),
         ] {
             let found = meant(&format!("[approval.webhook]\n{text}\n")).unwrap_err();
             let start = format!("/etc/f.toml:{line}: ");

@@ -15,7 +15,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value};
 
 use super::{
-    ConfigError, Writable, WrittenServer,
+    ConfigError, Writable, WrittenServer, is_json,
     jsonc::LIBERTIES,
     sources,
     written::{self, SERVERS},
@@ -42,6 +42,11 @@ pub(crate) struct NewServers {
 /// Why servers cannot be put into a file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotWritten {
+    #[error(
+        "{}: its name must end in .json or .jsonc: servers are written as JSON, and a file of another name is not read as \
+         that", .0.display()
+    )]
+    OtherName(PathBuf),
     #[error("{}: {why}", path.display())]
     Unread { path: PathBuf, why: String },
     #[error(transparent)]
@@ -55,6 +60,9 @@ pub(crate) enum NotWritten {
 impl NewServers {
     /// The file with these servers.
     pub(crate) fn of(path: &Path, servers: &Map<String, Value>, overwrite: bool) -> Result<Self, NotWritten> {
+        if !is_json(path) {
+            return Err(NotWritten::OtherName(path.to_owned()));
+        }
         let before = said(path)?;
         let (path, text) = match &before {
             Some((real, text)) => (real.clone(), Some(text.clone()).filter(|text| !is_blank(text))),
@@ -163,6 +171,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/servers.json");
         let servers = |value: Value| value.as_object().unwrap().clone();
+        for other in ["o.toml", "o.txt", "o"] {
+            let said = NewServers::of(&folder.path().join(other), &Map::new(), true).unwrap_err().to_string();
+            assert!(said.contains("must end in .json or .jsonc"), "{said}");
+        }
         let two = servers(json!({"a": {"command": "x", "args": ["1"]}, "b": {"url": "https://b"}}));
         NewServers::of(&path, &two, false).unwrap().write().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -127,6 +127,8 @@ pub(super) enum SecretError {
     Open(PathBuf),
     #[error("the first line of the secret file {} is empty: write the value there", .0.display())]
     Empty(PathBuf),
+    #[error("{0} has a zero byte, which neither a variable nor an argument can hold: take it out, or encode the value")]
+    ZeroByte(String),
     #[error("the secret command {program} failed: {why}")]
     Command { program: String, why: String },
     #[error("the secret command {program} failed: {why}")]
@@ -151,6 +153,7 @@ impl SecretError {
             | Self::CredentialName(_)
             | Self::File { .. }
             | Self::Open(_)
+            | Self::ZeroByte(_)
             | Self::Exposed { .. }
             | Self::NoProgram => false,
         }
@@ -199,6 +202,9 @@ impl Reader<'_> {
                 Reference::Project => out.push_str(&references::project(self.base).to_string_lossy()),
                 Reference::Input(id) => return Err(SecretError::Input(id.to_owned())),
             }
+        }
+        if out.contains('\0') {
+            return Err(SecretError::ZeroByte("it".to_owned()));
         }
         Ok(Secret::new(out))
     }
@@ -292,12 +298,18 @@ impl Reader<'_> {
         if value.is_empty() {
             return Err(failed("it printed nothing".to_owned()));
         }
+        if value.contains('\0') {
+            return Err(SecretError::ZeroByte(format!("what the secret command {program} prints")));
+        }
         Ok(self.keep(value))
     }
 
     fn keep_first_line(&mut self, text: &str, path: PathBuf) -> Result<Secret, SecretError> {
         match first_line(text) {
             "" => Err(SecretError::Empty(path)),
+            line if line.contains('\0') => {
+                Err(SecretError::ZeroByte(format!("the first line of the secret file {}", path.display())))
+            }
             line => Ok(self.keep(line)),
         }
     }
@@ -397,6 +409,20 @@ mod tests {
             assert!(run(&["false"]).unwrap_err().to_string().contains("false failed"));
             assert!(run(&["true"]).unwrap_err().to_string().contains("printed nothing"));
             assert_eq!(run(&[]), Err(SecretError::NoProgram));
+        });
+    }
+
+    #[test]
+    fn what_no_program_can_be_given_is_refused_where_it_is() {
+        with_reader(|reader| {
+            let file = reader.base.join("key");
+            fs::write(&file, "a\0b\n").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            let found = [reader.file("key"), reader.command(&["printf".into(), "a\\0b".into()]), reader.text("a\0b")];
+            for (found, what) in found.into_iter().zip(["key has", "the secret command printf prints has", "it has"]) {
+                let why = found.unwrap_err();
+                assert!(!why.is_absent() && why.to_string().contains(&format!("{what} a zero byte")), "{why}");
+            }
         });
     }
 }

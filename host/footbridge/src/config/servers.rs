@@ -27,8 +27,8 @@ use footbridge_core::{
     secret::Secret,
     settings_file::Mistake,
 };
-use footbridge_mcp::{ProtocolChoice, ServerSpec, TransportSpec};
-use footbridge_outbound::HttpSpec;
+use footbridge_mcp::{OWN_HEADERS, ProtocolChoice, ServerSpec, TransportSpec};
+use footbridge_outbound::{BadAddress, HttpSpec};
 
 /// Keys that other programs have in entries, which are none of ours with a typing error.
 const OF_OTHERS: [&str; 10] =
@@ -83,6 +83,10 @@ pub(super) enum EntryError {
     PlainHttp,
     #[error("\"{0}\" is not the name of a header")]
     Header(String),
+    #[error("{0}")]
+    Address(BadAddress),
+    #[error("{1}")]
+    HeaderValue(String, BadAddress),
     #[error("{0}")]
     Variable(#[from] program::NoVariable),
     #[error("\"{0}\": {1}")]
@@ -284,7 +288,7 @@ impl<'n> Entry<'n, '_> {
         let url = self.part(at, |reader| address(url, reader));
         let mut headers = Vec::new();
         for Member { name, node, .. } in more.headers {
-            headers.push(self.part(&node.at, |reader| header(name, &value(name, node)?, reader)));
+            headers.push(self.part(&node.at, |reader| header(name, &value(name, node)?, &OWN_HEADERS, reader)));
         }
         let headers = headers.into_iter().collect::<Option<_>>();
         Some(HttpSpec { url: url?, headers: headers?, allow_private: more.allow_private })
@@ -307,32 +311,47 @@ fn value(name: &str, node: &Node) -> Result<Written, EntryError> {
     Written::of(node).map_err(|error| EntryError::Value(name.to_owned(), error))
 }
 
-/// An address as it is written, and its headers.
+/// An address as it is written, and its headers, of which the client sets some itself.
 pub(super) fn http(
     url: &str,
     written: &BTreeMap<String, Written>,
-    allow_private: bool,
+    ours: &[&str],
     reader: &mut Reader<'_>,
-) -> Result<HttpSpec, EntryError> {
+) -> Result<(url::Url, Vec<(HeaderName, Secret)>), EntryError> {
     let url = address(url, reader)?;
-    let headers = written.iter().map(|(name, written)| header(name, written, reader)).collect::<Result<_, _>>()?;
-    Ok(HttpSpec { url, headers, allow_private })
+    let headers = written.iter().map(|(name, written)| header(name, written, ours, reader));
+    Ok((url, headers.collect::<Result<_, _>>()?))
 }
 
 fn address(url: &str, reader: &mut Reader<'_>) -> Result<url::Url, EntryError> {
     let text = reader.text(url).map_err(|error| EntryError::Secret("url".to_owned(), error))?;
     let parsed = url::Url::parse(text.expose()).ok().filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host());
-    let parsed = parsed.ok_or_else(|| EntryError::Url(url.to_owned()))?;
+    let parsed = parsed.ok_or_else(|| EntryError::Url(without_user(url)))?;
     if parsed.scheme() == "http" && !parsed.host_str().is_some_and(is_loopback) {
         return Err(EntryError::PlainHttp);
     }
+    HttpSpec::check_url(&parsed).map_err(EntryError::Address)?;
     Ok(parsed)
 }
 
-fn header(name: &str, written: &Written, reader: &mut Reader<'_>) -> Result<(HeaderName, Secret), EntryError> {
+/// A URL as it is written, but for a user and a password.
+fn without_user(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((before, host)) => format!("{}...@{host}", before.split_once("//").map_or("", |_| "//")),
+        None => url.to_owned(),
+    }
+}
+
+fn header(
+    name: &str,
+    written: &Written,
+    ours: &[&str],
+    reader: &mut Reader<'_>,
+) -> Result<(HeaderName, Secret), EntryError> {
     let value = reader.read(written).map_err(|error| EntryError::Secret(name.to_owned(), error))?;
-    let name: HeaderName = name.parse().map_err(|_| EntryError::Header(name.to_owned()))?;
-    Ok((name, reader.keep(value.expose())))
+    let parsed: HeaderName = name.parse().map_err(|_| EntryError::Header(name.to_owned()))?;
+    HttpSpec::header_value(&parsed, &value, ours).map_err(|why| EntryError::HeaderValue(name.to_owned(), why))?;
+    Ok((parsed, reader.keep(value.expose())))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Reading goes on after a mistake: the key it names is left out and the rest is read again, so that one look shows
 //! all of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::Ipv6Addr};
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -11,6 +11,7 @@ use toml::{Table, Value};
 use super::approval::Approval;
 use crate::store::StoreKind;
 use footbridge_audit::AuditSettings;
+use footbridge_core::hosts::is_uri_host;
 use footbridge_core::limits::{
     Limits,
     table::{beyond_bounds, named_in},
@@ -61,7 +62,29 @@ pub(super) fn read(file: File<'_>, table: Table) -> (Option<Settings>, Vec<Mista
     let beyond: Vec<Mistake> = beyond.collect();
     let named_limits = table.get("limits").and_then(Value::as_table).map(named_in).unwrap_or_default();
     let (settings, mistakes) = file.read_in_part::<Settings>(&[], table);
-    (settings.map(|settings| Settings { named_limits, ..settings }), mistakes.into_iter().chain(beyond).collect())
+    let hosts = settings.iter().flat_map(|settings| wrong_hosts(&file, &settings.edge.allow_hosts));
+    let mistakes = mistakes.into_iter().chain(beyond).chain(hosts).collect();
+    (settings.map(|settings| Settings { named_limits, ..settings }), mistakes)
+}
+
+/// Those that no `Host` header gives.
+fn wrong_hosts(file: &File<'_>, hosts: &[String]) -> Vec<Mistake> {
+    let why = |host: &str| match host {
+        "" => Some("it is empty"),
+        host if host.contains('*') => Some("it is no pattern: name each host"),
+        host if !host.is_ascii() => Some("clients send such a name as ASCII: write it as they do, with xn--"),
+        host if host.parse::<Ipv6Addr>().is_ok() => Some("an IPv6 address is in brackets there, as in [fd00::1]"),
+        host if is_uri_host(host) => None,
+        host if host.rsplit_once(':').is_some_and(|(name, port)| is_uri_host(name) && port.parse::<u16>().is_ok()) => {
+            Some("any port is meant: leave it out")
+        }
+        _ => Some("it is neither a name nor an address"),
+    };
+    let mistake = |(index, host): (usize, &String)| {
+        let keys = ["edge".to_owned(), "allow_hosts".to_owned(), index.to_string()];
+        Some(file.mistake(&keys, format!("no request has {host:?} as its host: {}", why(host)?)))
+    };
+    hosts.iter().enumerate().filter_map(mistake).collect()
 }
 
 #[cfg(test)]
@@ -85,6 +108,25 @@ mod tests {
         assert_eq!(settings.limits.calls.result_bytes, 1 << 20);
         assert_eq!(settings.limits.calls.burst, 100);
         assert_eq!(settings.edge.allow_hosts, ["bridge.test"]);
+    }
+
+    #[test]
+    fn hosts_that_no_request_has_are_named_with_what_to_write() {
+        let text = "[edge]\nallow_hosts = [\n  \"*\",\n  \"x:80\",\n  \"\",\n  \"\u{fc}.example\",\n  \"fd00::1\",\n  \"[fd00::1]\",\n  \"a.b\",\n  \"[fd00::1]:5\",\n  \"https://x\",\n]\n";
+        let found: Vec<String> = read(Path::new("f.toml"), text).unwrap_err().iter().map(ToString::to_string).collect();
+        for (index, part) in [
+            (1, "\"*\" as its host: it is no pattern"),
+            (2, "any port is meant: leave it out"),
+            (3, "it is empty"),
+            (4, "with xn--"),
+            (5, "in brackets"),
+            (8, "any port is meant"),
+            (9, "neither a name"),
+        ] {
+            let place = format!("edge.allow_hosts[{index}]: no request has");
+            assert!(found.iter().any(|m| m.contains(&place) && m.contains(part)), "{place} {part}: {found:#?}");
+        }
+        assert!(found.len() == 7 && found.iter().all(|m| m.starts_with("f.toml:")), "{found:#?}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     ConfigError, Writable, WrittenServer,
     folders::Folders,
+    obeyed::link_in_reach,
     servers,
     sources::{self, working_folder_of},
     trusted::{TrustError, TrustedFiles},
@@ -50,6 +51,11 @@ pub(crate) enum NotToTrust {
         "what is trusted is kept by its path, and {0:?} is not UTF-8: rename that part of it, or name the file with --config"
     )]
     NotUtf8(PathBuf),
+    #[error(
+        "{}: {what}, and could have lead elsewhere: trust the file that it leads to in its own folder, or name it with \
+         --config {}", path.display(), real.display()
+    )]
+    Link { path: PathBuf, what: String, real: PathBuf },
     #[error("{}: {why}", path.display())]
     Unread { path: PathBuf, why: String },
     #[error(transparent)]
@@ -66,6 +72,10 @@ impl FileToTrust {
         let Some(working) = working_folder_of(&given) else { return Err(NotToTrust::OtherName(path.to_owned())) };
         let folders = Folders { working: Some(working.to_owned()), ..folders.clone() };
         let mut file = Self::read_real(path, &folders)?;
+        // What is trusted is not used where a link leads to it that a guest could have lead elsewhere.
+        if let Some(what) = link_in_reach(&given, &Writable::here_or_in(working)) {
+            return Err(NotToTrust::Link { path: path.to_owned(), what, real: file.path });
+        }
         file.replaced = file.replacing(&given, &folders)?;
         Ok(file)
     }
@@ -197,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_go_along_are_said_whatever_a_link_leads_to_and_whichever_folder_is_worked_in() {
+    fn keys_that_go_along_are_said_whichever_folder_is_worked_in_and_no_link_in_it_is_trusted() {
         let user = User::new();
         let theirs = json!({"demo": {"command": "x", "env": {"API_BASE": "https://evil.example"}}});
         let keeps = |name: &str| {
@@ -212,7 +222,9 @@ mod tests {
             for name in ["work/mcp.json", "work/.claude/mcp.json", "work/.mcp.json"] {
                 fs::create_dir_all(user.path("work/.claude")).unwrap();
                 symlink(user.path(to), user.path(name)).unwrap();
-                keeps(name);
+                let said = FileToTrust::read(&user.path(name), &user.1).unwrap_err().to_string();
+                let next = format!("--config {}", user.path(to).canonicalize().unwrap().display());
+                assert!(said.contains("is a link in ") && said.ends_with(&next), "{said}");
                 fs::remove_file(user.path(name)).unwrap();
             }
         }
@@ -226,16 +238,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_leads_to_is_trusted_whatever_it_is_called() {
+    fn what_a_folder_s_link_leads_to_is_trusted_by_its_own_path() {
         let user = User::new();
-        let (link, real) = (user.path("work/mcp.json"), user.path("work/tools/servers.json"));
+        let real = user.path("real/mcp.json");
         write(&real, &json!({"a": {}}));
-        symlink("tools/servers.json", &link).unwrap();
-        FileToTrust::read(&link, &user.1).unwrap().trust(&user.1).unwrap();
+        symlink("real", user.path("work")).unwrap();
+        FileToTrust::read(&user.path("work/mcp.json"), &user.1).unwrap().trust(&user.1).unwrap();
         let kept = TrustedFiles::of(&user.1.state).all().unwrap();
         assert_eq!(kept, [real.canonicalize().unwrap()]);
         assert!(FileToTrust::read_real(&kept[0], &user.1).unwrap().is_trusted());
-        assert!(matches!(FileToTrust::read(&real, &user.1), Err(NotToTrust::OtherName(_))));
+        let other = user.path("work/servers.json");
+        assert!(matches!(FileToTrust::read(&other, &user.1), Err(NotToTrust::OtherName(_))));
     }
 
     #[test]

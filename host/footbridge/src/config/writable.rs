@@ -54,10 +54,12 @@ impl Writable {
     /// files, or all of the home folder, which no run opens unasked.
     #[must_use]
     pub fn here() -> Self {
-        let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
-        let here = std::env::current_dir().and_then(|here| here.canonicalize()).ok();
-        let is_narrow = |here: &PathBuf| here.parent().is_some() && !home.is_some_and(|home| home.starts_with(here));
-        Self::folders(here.filter(is_narrow))
+        Self::folders(std::env::current_dir().ok().and_then(|here| narrow(&here)))
+    }
+
+    /// As [`Self::here`], for runs that are started in this folder too.
+    pub(super) fn here_or_in(folder: &Path) -> Self {
+        Self::folders(std::env::current_dir().ok().iter().map(PathBuf::as_path).chain([folder]).filter_map(narrow))
     }
 
     /// Whether a guest could replace this, or what is on the way to it.
@@ -140,6 +142,14 @@ impl Writable {
         let said = |entry: &str| if entry.is_empty() { ".".to_owned() } else { entry.to_owned() };
         SearchPath { kept, left_out: left_out.into_iter().map(said).collect() }
     }
+}
+
+/// A folder that a run would open unasked, by its real path.
+fn narrow(folder: &Path) -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    let real = folder.canonicalize().ok()?;
+    let is_narrow = real.parent().is_some() && !home.is_some_and(|home| home.starts_with(&real));
+    is_narrow.then_some(real)
 }
 
 /// The name of this file in this folder or below it.

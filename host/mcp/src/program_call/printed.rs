@@ -6,7 +6,7 @@ use std::{
     io::{self, Write},
 };
 
-use footbridge_proto::json::JsonMistake;
+use footbridge_proto::json::{JsonError, JsonMistake, MAX_RESULT_DEPTH, check_result};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error as _, SeqAccess, Visitor},
@@ -31,12 +31,12 @@ pub(super) fn result(printed: &str, prints: Prints, limit: usize) -> Result<Box<
     match prints {
         Prints::Text => write(&Wrapped { content: [Text::of(printed)], structured: None }, limit),
         Prints::Json => {
-            let value = json(printed, "JSON")?;
+            let value = json(printed, "JSON", 1)?;
             let structured = value.get().starts_with('{').then_some(value);
             write(&Wrapped { content: [Text::of(value.get())], structured }, limit)
         }
         Prints::Result => {
-            let value = json(printed, "CallToolResult in JSON")?;
+            let value = json(printed, "CallToolResult in JSON", 0)?;
             // The library takes a list for one, too.
             if !value.get().starts_with('{') {
                 let what = "it printed JSON that is no CallToolResult: expected an object, in { and }";
@@ -53,12 +53,32 @@ pub(super) fn result(printed: &str, prints: Prints, limit: usize) -> Result<Box<
     }
 }
 
-fn json<'p>(printed: &'p str, what: &str) -> Result<&'p RawValue, NoResult> {
+/// JSON that is to be so deep inside of a result.
+fn json<'p>(printed: &'p str, what: &str, inside: usize) -> Result<&'p RawValue, NoResult> {
     if printed.trim().is_empty() {
         return Err(NoResult::Unfit(format!("it printed nothing, where {what} is expected")));
     }
     let unfit = |error| NoResult::Unfit(format!("it printed no {what}: {}", JsonMistake::of(printed, &error)));
-    serde_json::from_str(printed.trim()).map_err(unfit)
+    let value: &RawValue = serde_json::from_str(printed.trim()).map_err(unfit)?;
+    strictly(printed, value.get(), MAX_RESULT_DEPTH - inside)
+        .map_err(|why| NoResult::Unfit(format!("it printed no {what}: {why}")))?;
+    Ok(value)
+}
+
+/// Whether it could go on as a result, or as a part of one: elsewhere it would be taken for a failure of ours.
+fn strictly(printed: &str, value: &str, depth: usize) -> Result<(), String> {
+    let start = printed.len() - printed.trim_start().len();
+    let placed = |at: usize, what: &str| {
+        let before = &printed[..printed.floor_char_boundary(start + at)];
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Err(format!("line {}, column {column}: {what}", before.matches('\n').count() + 1))
+    };
+    match check_result(value, depth) {
+        Ok(()) => Ok(()),
+        Err(JsonError::DuplicateName(at)) => placed(at, "a member name that its object has already"),
+        Err(JsonError::Syntax(at)) => placed(at, "not JSON"),
+        Err(why @ (JsonError::TooDeep(_) | JsonError::LoneSurrogate(_) | JsonError::NotUtf8)) => Err(why.to_string()),
+    }
 }
 
 fn write(result: &Wrapped<'_>, limit: usize) -> Result<Box<RawValue>, NoResult> {
@@ -238,6 +258,23 @@ mod tests {
             assert!(said.contains(says), "{printed}: {said}");
         }
         assert!(of("no", Prints::Json).contains("printed no JSON"));
+    }
+
+    #[test]
+    fn what_is_no_strict_json_says_where_in_what_was_printed() {
+        let twice = "\n{\"a\": 1,\n  \"\u{fc}\": {\"b\": 1, \"b\": 2}}";
+        assert_eq!(
+            of(twice, Prints::Json),
+            "it printed no JSON: line 3, column 17: a member name that its object has already"
+        );
+        let twice = r#"{"content":[],"structuredContent":{"b":1,"b":2}}"#;
+        assert!(of(twice, Prints::Result).contains("CallToolResult in JSON: line 1, column 42: a member name"));
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let result = |levels: usize| format!("{{\"content\":[],\"x\":{}}}", deep(levels));
+        assert!(of(&format!("{{\"x\":{}}}", deep(126)), Prints::Json).contains("\"structuredContent\""));
+        assert!(of(&format!("{{\"x\":{}}}", deep(127)), Prints::Json).ends_with("nested deeper than 127"));
+        assert_eq!(of(&result(127), Prints::Result), result(127));
+        assert!(of(&result(128), Prints::Result).ends_with("nested deeper than 128"));
     }
 
     #[test]

@@ -74,6 +74,11 @@ impl Which {
         is(&self.session, session) && is(&self.server, server)
     }
 
+    /// Whether a session or a server is named, which has to be in the record.
+    fn is_named(&self) -> bool {
+        self.session.is_some() || self.server.is_some()
+    }
+
     /// Says that nothing was found, and among what: `what` as in "call" or "record of type head".
     fn found_nothing(&self, what: &str, chains: &[ChainFolder], place: &Place) {
         let of = [("session", &self.session), ("server", &self.server)];
@@ -94,7 +99,7 @@ impl Which {
 
 pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
     let place = Place::find()?;
-    match command {
+    let done = match command {
         AuditCommand::Tail(args) => tail::main(&args, &place),
         AuditCommand::Show(args) => show::main(&args, &place),
         AuditCommand::Verify(args) => verify::main(args, &place),
@@ -102,6 +107,13 @@ pub(super) fn main(command: AuditCommand) -> anyhow::Result<i32> {
         AuditCommand::Export(args) => export::main(&args, &place),
         AuditCommand::Usage(args) => usage::main(&args, &place),
         AuditCommand::Replay(args) => replay::main(&args, &place),
+    };
+    match done {
+        Err(error) if error.is::<NoChain>() => {
+            report::error(&error);
+            Ok(BAD)
+        }
+        done => done,
     }
 }
 
@@ -231,7 +243,7 @@ struct Unread {
 /// No such chain.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no chain {name:?} in {}: give the name of a folder there, or the path of one", audit.display())]
-pub(super) struct NoChain {
+struct NoChain {
     name: String,
     audit: PathBuf,
 }

@@ -42,7 +42,7 @@ What hangs on arguments that are not recorded, or on labels of a session whose r
 guessed. Effects are those that were recorded, unless the configuration says what a tool can do.
 
 Exit status: 0; 1 with --exit-code if a decision would change, no call was found or not all of the record could be read, and
-if there is no record; 2 for a wrong command line or configuration.")]
+if there is no record, or none of a chain, session or server that is named; 2 for a wrong command line or configuration.")]
 pub(in crate::cli) struct ReplayArgs {
     #[command(flatten)]
     files: super::super::Files,
@@ -73,11 +73,12 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
     if chains.is_empty() {
         return place.nothing();
     }
-    let mut replay = Replay { args, policies, fixed, totals: Totals::default(), printer: Printer::default() };
+    let (totals, printer, is_there) = (Totals::default(), Printer::default(), !args.which.is_named());
+    let mut replay = Replay { args, policies, fixed, totals, printer, is_there };
     for chain in &chains {
         replay.chain(chain)?;
     }
-    let Replay { totals, mut printer, .. } = replay;
+    let Replay { totals, mut printer, is_there, .. } = replay;
     let text = if args.json { json_line(&json!({ "totals": totals.json() }))? } else { totals.text() };
     printer.line(&text)?;
     printer.flush()?;
@@ -93,7 +94,8 @@ pub(super) fn main(args: &ReplayArgs, place: &Place) -> anyhow::Result<i32> {
         args.which.found_nothing("call", &chains, place);
     }
     let is_whole = totals.no_records == 0 && !totals.is_unread;
-    Ok(if args.exit_code && (is_empty || !is_whole || totals.changed() > 0) { BAD } else { 0 })
+    let is_bad = args.exit_code && (is_empty || !is_whole || totals.changed() > 0);
+    Ok(if is_bad || !is_there { BAD } else { 0 })
 }
 
 /// One line of JSON that steers no terminal.
@@ -107,6 +109,8 @@ struct Replay<'a> {
     fixed: Option<Arc<Policy>>,
     totals: Totals,
     printer: Printer,
+    /// Whether there is any record of the session and server that are named.
+    is_there: bool,
 }
 
 /// What was found in all.
@@ -151,6 +155,8 @@ impl Replay<'_> {
         labels: &mut BTreeMap<String, Labels>,
     ) -> anyhow::Result<()> {
         let (kind, session) = (record.text("type"), record.text("session"));
+        let is_asked_for = self.args.which.is_asked_for(&session, &record.text("server"));
+        self.is_there |= is_asked_for;
         if kind == "session" {
             let known = record.fields.get("labels").cloned().and_then(|labels| serde_json::from_value(labels).ok());
             match known {
@@ -159,7 +165,6 @@ impl Replay<'_> {
             };
             return Ok(());
         }
-        let is_asked_for = self.args.which.is_asked_for(&session, &record.text("server"));
         if !is_asked_for || !matches!(kind.as_str(), "intent" | "refused") {
             return Ok(());
         }

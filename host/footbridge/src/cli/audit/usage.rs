@@ -13,7 +13,7 @@ use footbridge_proto::text::Escaped;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Place, Printer, Which,
+    BAD, Place, Printer, Which,
     export::{LeftOut, Origin, Period, each_record},
 };
 use crate::cli::table::aligned;
@@ -26,7 +26,10 @@ use footbridge_audit::read::ReadRecord;
   footbridge audit usage --by label:team --json
 
 Tokens are what a model's answers say of themselves. A request whose answer broke off counts with what had come. What
-became of a request is unknown while it runs, and where its harness was killed: those are counted apart.")]
+became of a request is unknown while it runs, and where its harness was killed: those are counted apart.
+
+Exit status: 0, also where nothing was used; 1 if there is no record or none of a chain, session or server that is named, or
+not all of it could be read; 2 for a wrong command line.")]
 pub(in crate::cli) struct UsageArgs {
     /// What to sum by: session, service, model, day, or label:NAME
     #[arg(long, value_delimiter = ',', default_value = "service,model")]
@@ -142,10 +145,12 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
     if chains.is_empty() {
         return place.nothing();
     }
-    let mut usage = Usage::default();
+    let (mut usage, mut is_there) = (Usage::default(), !args.which.is_named());
     let left_out = each_record(&chains, |origin, record| {
         usage.end(record);
-        if args.which.is_asked_for(&origin.session, &origin.server) && args.period.holds(record) {
+        let is_asked_for = args.which.is_asked_for(&origin.session, &origin.server);
+        is_there |= is_asked_for;
+        if is_asked_for && args.period.holds(record) {
             usage.take(&args.by, record, origin);
         }
         Ok(ControlFlow::Continue(()))
@@ -159,7 +164,8 @@ pub(super) fn main(args: &UsageArgs, place: &Place) -> anyhow::Result<i32> {
         text.lines().try_for_each(|line| printer.line(line))?;
         printer.flush()?;
     }
-    left_out.map_or(Ok(0), LeftOut::status)
+    let status = left_out.map_or(Ok(0), LeftOut::status)?;
+    Ok(if is_there { status } else { BAD })
 }
 
 /// What an outcome is summed by; `-` where it says nothing of that.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cli::{Files, USAGE, approvals::show::json_lines, session::REFUSED},
-    config::{Node, Outline, WrittenAt, folders::Folders, settings_of},
+    config::{Commands, Node, Outline, Variables, Writable, WrittenAt, folders::Folders, look_over, settings_of},
     report,
 };
 
@@ -37,7 +37,7 @@ Examples:
   footbridge config show --origin
   footbridge config show --json | jq '.mcpServers | keys'
 
-Exit status: 0; 1 where there is no configuration; 2 if a file is wrong.";
+Exit status: 0; 1 where there is no configuration; 2 if a file is wrong, which is said with what can be shown.";
 
 /// A value that is shown by itself.
 struct Leaf<'n> {
@@ -67,7 +67,7 @@ pub(super) fn main(args: &ShowArgs) -> anyhow::Result<i32> {
     };
     report::out(&if args.json { text } else { EscapedLines(&text).to_string() })?;
     outline.looked.left_out.iter().for_each(|one| report::note(&format!("left out: {}", one.note())));
-    let problems: Vec<&String> = outline.problems.iter().chain(&problems).collect();
+    let problems = wrong(&args.files, &folders).unwrap_or_else(|| [outline.problems, problems].concat());
     problems.iter().for_each(|why| report::note(&format!("error: {why}")));
     let nothing = outline.files.is_empty() && outline.settings.is_empty();
     if nothing && problems.is_empty() {
@@ -78,6 +78,14 @@ pub(super) fn main(args: &ShowArgs) -> anyhow::Result<i32> {
         (true, true) => REFUSED,
         (true, false) => 0,
     })
+}
+
+/// All that is wrong with the files, if anything is, wherever they are used: without what they refer to and is not there.
+fn wrong(files: &Files, folders: &Folders) -> Option<Vec<String>> {
+    let commands = Commands::default().not_run();
+    let (_, mistakes) =
+        look_over(&files.config, folders, &Variables::of_this_process().commands(commands, Writable::default()));
+    (!mistakes.is_empty()).then(|| mistakes.iter().map(ToString::to_string).collect())
 }
 
 /// The values of an object that are none themselves; lists, and objects that name a secret, are one value.

@@ -156,6 +156,7 @@ pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
     let folders = Folders::of_this_user()?;
     if let SessionCommand::Create(args) | SessionCommand::Ensure(args) = &command {
         labels(args.labels.clone())?;
+        Overrides::each_once(args.limits.clone())?;
     }
     Ok(or_refused(run(command, &control::of_serve(&folders.runtime)).map(|()| 0)))
 }

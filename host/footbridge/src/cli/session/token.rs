@@ -17,6 +17,7 @@ use serde_json::json;
 use tempfile::NamedTempFile;
 
 use crate::{
+    cli::shell_words::{assigned, is_plain_value, shell_word},
     control::wire::{Created, TOKEN_FILE},
     report,
 };
@@ -160,13 +161,13 @@ pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Crea
         (Some(token), None) if output.env => env(created, token),
         (Some(token), None) => people(created, &Shown::of(created, token)),
         (Some(token), Some(file)) if output.env_file.is_some() => {
-            people(created, &Shown::Sourced(file.write(&env(created, token)).with_context(lost)?))
+            people(created, &Shown::of_variables(created, file.write(&env(created, token)).with_context(lost)?))
         }
         (Some(token), Some(file)) => people(created, &Shown::In(file.write(&format!("{token}\n")).with_context(lost)?)),
         // What was written for it before holds it still.
         (None, Some(TokenFile { path, .. })) if holds_its_token(&path, created) => {
             let is_sourced = output.env_file.is_some();
-            people(created, &if is_sourced { Shown::Sourced(path) } else { Shown::In(path) })
+            people(created, &if is_sourced { Shown::of_variables(created, path) } else { Shown::In(path) })
         }
         (None, None) if !output.env => people(created, &Shown::Nowhere),
         (None, _) => return Err(NotKept(created.name.clone()).into()),
@@ -179,18 +180,24 @@ pub(super) fn tell(output: &TokenOutput, file: Option<TokenFile>, created: &Crea
 }
 
 fn env(created: &Created, token: &str) -> String {
-    let mut text = format!("{}={token}\n", vars::TOKEN);
+    variables(created, token).into_iter().map(|(name, value)| format!("{name}={value}\n")).collect()
+}
+
+fn variables<'c>(created: &'c Created, token: &str) -> Vec<(&'c str, String)> {
+    let mut all = vec![(vars::TOKEN, token.to_owned())];
     if let Some(endpoint) = created.endpoints.first() {
-        text.push_str(&format!("{}={endpoint}\n", vars::RELAY_TO));
+        all.push((vars::RELAY_TO, endpoint.clone()));
         // The relay takes this out of what its command gets.
-        if let Some((name, value)) = direct(endpoint) {
-            text.push_str(&format!("{name}={value}\n"));
-        }
+        all.extend(direct(endpoint));
     }
-    for (name, value) in &created.environment {
-        text.push_str(&format!("{name}={value}\n"));
-    }
-    text
+    all.extend(created.environment.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    all
+}
+
+/// The names of variables whose values a shell would not take as they are written.
+fn not_for_shells(created: &Created) -> Vec<&str> {
+    let token = created.token.as_deref().unwrap_or_default();
+    variables(created, token).into_iter().filter(|(_, value)| !is_plain_value(value)).map(|(name, _)| name).collect()
 }
 
 /// The variable by which a client goes there itself, where it can.
@@ -209,6 +216,8 @@ enum Shown<'a> {
     In(PathBuf),
     /// In a file of variables.
     Sourced(PathBuf),
+    /// In a file of variables that is not for shells.
+    Literal(PathBuf),
     /// Only its digest is kept.
     Nowhere,
 }
@@ -220,18 +229,35 @@ impl<'a> Shown<'a> {
         kept.map_or(Self::Here(token), |folder| Self::In(Path::new(folder).join(TOKEN_FILE)))
     }
 
-    /// What stands before a program that is to use it; the file of variables says the rest as well.
-    fn before(&self, program: &str, place: &str) -> String {
-        match self {
-            Self::Here(token) => format!("{}={token} {place} {program}", vars::TOKEN),
-            Self::In(path) => format!("{}={} {place} {program}", vars::TOKEN_FILE, path.display()),
-            // Without a slash a shell would look for it on the PATH.
-            Self::Sourced(path) if path.components().count() == 1 => {
-                format!("set -a; . ./{}; set +a; {program}", path.display())
-            }
-            Self::Sourced(path) => format!("set -a; . {}; set +a; {program}", path.display()),
-            Self::Nowhere => format!("{}=... {place} {program}", vars::TOKEN),
+    /// A file of variables, with a note where a shell would not take it as it is: quotes would be part of the values for
+    /// whoever takes them literally.
+    fn of_variables(created: &Created, path: PathBuf) -> Self {
+        let names = not_for_shells(created);
+        if names.is_empty() {
+            return Self::Sourced(path);
         }
+        let (names, path_shown) = (names.join(", "), path.display());
+        report::note(&format!(
+            "a shell would act on what is in the value of {names}: do not source {path_shown}; systemd (EnvironmentFile=) \
+             and container engines (--env-file) take it as it is"
+        ));
+        Self::Literal(path)
+    }
+
+    /// What stands before a program that is to use it; the file of variables says the rest as well.
+    fn before(&self, program: &str, place: &str) -> Option<String> {
+        let path = |path: &Path| shell_word(&path.display().to_string());
+        Some(match self {
+            Self::Here(token) => format!("{}={token} {place} {program}", vars::TOKEN),
+            Self::In(file) => format!("{}={} {place} {program}", vars::TOKEN_FILE, path(file)),
+            // Without a slash a shell would look for it on the PATH.
+            Self::Sourced(file) if file.components().count() == 1 => {
+                format!("set -a; . {}; set +a; {program}", path(&Path::new(".").join(file)))
+            }
+            Self::Sourced(file) => format!("set -a; . {}; set +a; {program}", path(file)),
+            Self::Literal(_) => return None,
+            Self::Nowhere => format!("{}=... {place} {program}", vars::TOKEN),
+        })
     }
 }
 
@@ -243,7 +269,9 @@ fn people(created: &Created, shown: &Shown<'_>) -> String {
     }
     match shown {
         Shown::Here(token) => text.push_str(&format!("token:    {token}\n")),
-        Shown::In(path) | Shown::Sourced(path) => text.push_str(&format!("token:    in {}\n", path.display())),
+        Shown::In(path) | Shown::Sourced(path) | Shown::Literal(path) => {
+            text.push_str(&format!("token:    in {}\n", path.display()))
+        }
         Shown::Nowhere => text.push_str(&format!(
             "token:    as it was; only its digest is kept (\"footbridge session rotate {}\" makes another)\n",
             created.name
@@ -253,7 +281,8 @@ fn people(created: &Created, shown: &Shown<'_>) -> String {
         text.push_str(&format!("expires:  {expires}\n"));
     }
     // A file that is sourced sets them itself.
-    for (name, value) in created.environment.iter().filter(|_| !matches!(shown, Shown::Sourced(_))) {
+    let is_set = matches!(shown, Shown::Sourced(_) | Shown::Literal(_));
+    for (name, value) in created.environment.iter().filter(|_| !is_set) {
         // In a file alone is the token in no output.
         let token = created.token.as_deref().filter(|_| !matches!(shown, Shown::Here(_)));
         let value = token.map_or_else(|| value.clone(), |token| value.replace(token, "TOKEN"));
@@ -261,10 +290,11 @@ fn people(created: &Created, shown: &Shown<'_>) -> String {
     }
     if let Some(endpoint) = created.endpoints.first() {
         let (place, program) = match direct(endpoint) {
-            Some((name, value)) => (format!("{name}={value}"), "tool-cli"),
-            None => (format!("{}={endpoint}", vars::RELAY_TO), "footbridge-relay -- CMD"),
+            Some((name, value)) => (assigned(name, &value), "tool-cli"),
+            None => (assigned(vars::RELAY_TO, endpoint), "footbridge-relay -- CMD"),
         };
-        text.push_str(&format!("use:      {}\n", shown.before(program, &place)));
+        let line = shown.before(program, &place);
+        text.extend(line.map(|line| format!("use:      {line}\n")));
     }
     text
 }
@@ -308,11 +338,26 @@ mod tests {
             (Shown::In("/t".into()), "TOOL_CLI_TOKEN_FILE=/t TOOL_CLI_SOCKET=/x tool-cli\n"),
             (Shown::Sourced("t".into()), "set -a; . ./t; set +a; tool-cli\n"),
             (Shown::Sourced("d/t".into()), "set -a; . d/t; set +a; tool-cli\n"),
+            (Shown::In("/a b".into()), "TOOL_CLI_TOKEN_FILE='/a b' TOOL_CLI_SOCKET=/x tool-cli\n"),
+            (Shown::Sourced("a b".into()), "set -a; . './a b'; set +a; tool-cli\n"),
         ] {
             let text = people(&created("unix:/x"), &shown);
             let is_listed = matches!(shown, Shown::In(_));
             assert!(!text.contains("fbt_") && text.ends_with(line), "{text}");
             assert_eq!(text.contains("KEY=TOKEN"), is_listed, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_shell_would_act_on_is_quoted_and_no_file_of_it_is_to_be_sourced() {
+        let odd = created("unix:/run/$(touch x)/it's.sock");
+        let text = people(&odd, &Shown::Here("fbt_x"));
+        assert!(text.contains(r"TOOL_CLI_SOCKET='/run/$(touch x)/it'\''s.sock' tool-cli"), "{text}");
+        assert_eq!(not_for_shells(&odd), [vars::RELAY_TO, vars::SOCKET]);
+        assert!(!people(&odd, &Shown::of_variables(&odd, "/t".into())).contains("use:"));
+        assert!(env(&odd, "fbt_x").contains("\nTOOL_CLI_SOCKET=/run/$(touch x)/it's.sock\n"), "it stays literal");
+        for endpoint in ["unix:/run/x.sock", "tcp:[::1]:7"] {
+            assert!(not_for_shells(&created(endpoint)).is_empty(), "{endpoint}");
         }
     }
 

@@ -1,9 +1,11 @@
 //! Entries of type `cli`: programs that are wrapped as tools.
 //!
 //! Programs are resolved here, once, and only those of `allowedPrograms`; none is a shell. `tool` has one tool, `words`
-//! its templates, `code` what a caller's text must not become in them.
+//! its templates, `code` what a caller's text must not become in them, `runs` what programs do with
+//! their words.
 
 mod code;
+mod runs;
 mod tool;
 mod words;
 

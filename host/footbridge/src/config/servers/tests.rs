@@ -103,6 +103,24 @@ fn every_mistake_is_named_with_its_place() {
 }
 
 #[test]
+fn what_is_refused_before_anything_is_sent_is_a_mistake_with_its_place() {
+    let found = mistakes(
+        "{\"mcpServers\": {\n\"user\": {\"url\":\"https://me:hunter2@x.example/\"},\n\"ftp\": {\"url\":\"ftp://me:hunter2@x/\"},\n\"host\": {\"url\":\"https://x/\",\"headers\":{\"Host\":\"y\"}},\n\"length\": {\"url\":\"https://x/\",\"headers\":{\"Content-Length\":\"1\"}},\n\"session\": {\"type\":\"sse\",\"url\":\"https://x/\",\"headers\":{\"Mcp-Session-Id\":\"1\"}},\n\"line\": {\"url\":\"https://x/\",\"headers\":{\"X\":\"hunter2\\ny\"}}}}",
+    );
+    for (start, part) in [
+        ("/etc/x/servers.json:2:16: server \"user\"", "holds a user name or a password"),
+        ("/etc/x/servers.json:3:15: server \"ftp\"", "\"//...@x/\" is not an http or https URL"),
+        ("/etc/x/servers.json:4:47: server \"host\"", "\"host\" is set here"),
+        ("/etc/x/servers.json:5:59: server \"length\"", "\"content-length\" is set here"),
+        ("/etc/x/servers.json:6:", "\"mcp-session-id\" is set here"),
+        ("/etc/x/servers.json:7:44: server \"line\"", "a value that no header may have"),
+    ] {
+        assert!(found.iter().any(|m| m.starts_with(start) && m.contains(part)), "{start} {part}: {found:#?}");
+    }
+    assert!(found.len() == 6 && !found.concat().contains("hunter2"), "{found:#?}");
+}
+
+#[test]
 fn a_server_whose_values_are_not_there_is_one_that_says_so() {
     for (entry, kind, says) in [
         (r#""command": "x", "env": {"K": "${NONE}"}"#, "stdio", "\"K\": the variable NONE is not set: set it before"),

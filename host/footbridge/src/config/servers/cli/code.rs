@@ -6,7 +6,12 @@ use std::path::Path;
 
 use footbridge_mcp::wrapped::{Piece, Word};
 
-use super::{super::super::exposed::is_starter, is_shell, words::literal_text};
+use super::{
+    super::super::exposed::is_starter,
+    is_shell,
+    runs::{Part, Use, uses},
+    words::literal_text,
+};
 
 /// A program that runs what follows one of its flags.
 struct Interpreter {
@@ -49,35 +54,65 @@ pub(in crate::config) enum CallersCode {
     Program(String),
     #[error("what a caller says would be code behind {0:?}: write the code there, and what is said behind it")]
     Code(String),
+    #[error(
+        "what a caller says would be in a line that {0:?} hands to a shell: have it run a script of yours that takes \
+         no arguments, or name the program itself"
+    )]
+    Line(String),
+    #[error("what a caller says would be code of {0:?}, which can start programs: add {1:?}, or write the code there")]
+    Unless(String, &'static str),
 }
 
-/// A word: what is the same in each call, whether there is anything else in it, and whether it is there in each.
-struct Part {
-    text: String,
-    has_place: bool,
-    is_always: bool,
-}
+/// How many programs one behind the other are looked through.
+const DEPTH: usize = 8;
 
 /// Looks for the first such thing.
 pub(super) fn of_callers(program: &str, args: &[Vec<Word>]) -> Option<CallersCode> {
-    let starts = is_starter(program);
     let parts: Vec<Part> = args.iter().flat_map(|group| group.iter().map(|word| part(word, group))).collect();
+    within(program, &parts, DEPTH)
+}
+
+fn within(program: &str, parts: &[Part], depth: usize) -> Option<CallersCode> {
+    let starts = is_starter(program);
     let shell = || {
         let mut words = parts.iter().flat_map(|part| part.text.split_whitespace()).filter(|_| starts);
         words.find(|word| is_shell(Path::new(word))).map(|word| CallersCode::Shell(word.to_owned()))
     };
-    let is_chosen = || starts && chooses_program(program, &parts);
+    let known = || uses(program, parts).into_iter().find_map(|found| used(program, found, depth));
+    let is_chosen = || starts && chooses_program(program, parts);
     let code = || {
-        let own = Interpreter::of(program).and_then(|one| one.code_in(&parts).map(str::to_owned));
-        own.or_else(|| code_behind(&split(&parts)).filter(|_| starts)).map(CallersCode::Code)
+        let own = Interpreter::of(program).and_then(|one| one.code_in(parts).map(str::to_owned));
+        own.or_else(|| code_behind(&split(parts)).filter(|_| starts)).map(CallersCode::Code)
     };
-    shell().or_else(|| is_chosen().then(|| CallersCode::Program(program.to_owned()))).or_else(code)
+    let chosen = || is_chosen().then(|| CallersCode::Program(program.to_owned()));
+    shell().or_else(known).or_else(chosen).or_else(code)
+}
+
+/// What is wrong with a use of a program's words.
+fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
+    match found {
+        Use::Line => Some(CallersCode::Line(program.to_owned())),
+        Use::Code(behind) => Some(CallersCode::Code(behind)),
+        Use::Unless(safe) => Some(CallersCode::Unless(program.to_owned(), safe)),
+        Use::Command(words) => {
+            let (command, args) = words.split_first()?;
+            if command.has_place {
+                return Some(CallersCode::Program(program.to_owned()));
+            }
+            if is_shell(Path::new(&command.text)) {
+                return Some(CallersCode::Shell(command.text.clone()));
+            }
+            within(&command.text, args, depth.checked_sub(1)?)
+        }
+    }
 }
 
 /// A word of a list of such that are there together or not at all.
 fn part(word: &Word, group: &[Word]) -> Part {
-    let has_place = |word: &Word| word.pieces.iter().any(|piece| !matches!(piece, Piece::Literal(_)));
-    Part { text: literal_text(word), has_place: has_place(word), is_always: !group.iter().any(has_place) }
+    let is_place = |piece: &Piece| !matches!(piece, Piece::Literal(_));
+    let has_place = |word: &Word| word.pieces.iter().any(is_place);
+    let is_open = word.pieces.first().is_some_and(is_place);
+    Part { text: literal_text(word), has_place: has_place(word), is_always: !group.iter().any(has_place), is_open }
 }
 
 /// The words as `env -S` makes them of these.

@@ -117,10 +117,25 @@ fn what_is_wrong_with_a_tool_is_said_with_what_to_write() {
         (json!({}), "it has no \"name\""),
         (json!({"name": "a", "args": [5]}), "\"args\" holds a number"),
         (json!({"name": "a", "exitCodes": [300]}), "a number from 0 to 255"),
+        (json!({"name": "a", "exitCodes": []}), "\"exitCodes\" is empty"),
+        (json!({"name": "a", "inputSchema": {"type": "string"}}), "\"inputSchema\" is of no object"),
+        (json!({"name": "a", "annotations": {"readOnlyHint": "yes"}}), "\"readOnlyHint\" is a text, and true or false"),
     ] {
         let said = mistakes(&with_tool(tool.clone()));
         assert!(said.contains(part), "{tool}: {said}");
     }
+}
+
+#[test]
+fn a_mistake_in_a_word_makes_no_key_unknown() {
+    let tool = json!({"name": "a", "title": "A", "description": "d", "args": ["{x"], "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object"}, "annotations": {}, "output": "json"});
+    let found = read_entry(&with_tool(tool)).0;
+    assert!(
+        matches!(found.mistakes.as_slice(), [one] if one.what.contains("a brace by itself")),
+        "{:#?}",
+        found.mistakes
+    );
 }
 
 #[test]
@@ -195,6 +210,76 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["perl", "script.pl", "-ne", "{a}"]),
     ] {
         assert_eq!(mistakes(&entry(&args)), "", "{args}");
+    }
+}
+
+#[test]
+fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
+    let entry = |words: &[&str]| json!({"type": "cli", "allowedPrograms": [words[0]], "tools": [{"name": "a", "args": words[1..].to_vec()}]});
+    for (words, says) in [
+        (&["find", ".", "-exec", "{a}", ";"][..], "would be the program that"),
+        (&["find", ".", "-exec", "sh", "-c", "{a}", ";"], "it starts \"sh\""),
+        (&["find", ".", "-name", "{b}", "-execdir", "env", "X=1", "{a}", ";"], "would be the program that"),
+        (&["find", ".", "-ok", "perl", "-e", "{a}", ";"], "would be code behind \"-e\""),
+        (&["find", ".", "-exec", "cat", "{b}", ";", "-okdir", "{a}", "+"], "would be the program that"),
+        (&["fd", "-x", "{a}"], "would be the program that"),
+        (&["script", "-qc", "{a}", "/dev/null"], "would be code behind \"-qc\""),
+        (&["script", "--command={a}", "/dev/null"], "would be code behind \"--command="),
+        (&["awk", "{a}"], "would be code behind"),
+        (&["mawk", "-F", ":", "{{print {a}}}", "file"], "would be code behind"),
+        (&["gawk", "-f", "lib.awk", "-e", "{a}"], "would be code behind \"-e\""),
+        (&["awk", "-e", "User={a}"], "would be code behind \"-e\""),
+        (&["gawk", "{a}", "file"], "add \"--sandbox\""),
+        (&["timeout", "5", "awk", "{a}"], "would be code behind \"awk\""),
+        (&["sed", "-n", "s/{a}/x/p", "file"], "add \"--sandbox\""),
+        (&["sed", "-ne", "{a}"], "would be code behind \"-ne\""),
+        (&["flock", "/run/x", "{a}"], "would be the program that"),
+        (&["flock", "-w", "5", "/run/x", "-c", "{a}"], "would be code behind \"-c\""),
+        (&["flock", "-c", "{a}"], "would be"),
+        (&["nice", "{a}", "cat"], "would be the program that"),
+        (&["env", "-u", "X", "{a}", "cat"], "would be the program that"),
+        (&["env", "-S", "cat {a}"], "would be code behind \"-S"),
+        (&["env", "-S", "nice -n 5", "awk", "{a}"], "would be code behind"),
+        (&["sudo", "-u", "me", "{a}", "cat"], "would be the program that"),
+        (&["stdbuf", "-oL", "{a}", "cat"], "would be the program that"),
+        (&["chroot", "/x", "{a}", "cat"], "would be the program that"),
+        (&["entr", "-s", "ls {a}"], "would be the program that"),
+        (&["xargs", "-n", "1", "{a}", "cat"], "would be the program that"),
+        (&["watch", "-n", "1", "ls", "{a}"], "hands to a shell"),
+        (&["ssh", "-p", "22", "host", "ls", "{a}"], "hands to a shell"),
+        (&["ssh", "-o", "{a}", "host"], "would be code behind \"-o\""),
+        (&["parallel", "-j", "4", "gzip", "{a}", ":::", "b"], "hands to a shell"),
+        (&["parallel", ":::", "{a}"], "hands to a shell"),
+        (&["git", "-C", "/x", "-c", "core.pager={a}", "log"], "would be code behind \"-c\""),
+        (&["tar", "-xf", "x.tar", "--to-command={a}"], "would be code behind \"--to-command="),
+        (&["tar", "--checkpoint-action", "exec={a}", "-cf", "x", "."], "would be code behind \"--checkpoint-action"),
+        (&["vim", "-es", "-c", "{a}", "file"], "would be code behind \"-c\""),
+        (&["rsync", "-ae", "{a}", "x", "y"], "would be code behind \"-ae\""),
+    ] {
+        let said = mistakes(&entry(words));
+        assert!(said.contains(says), "{words:?}: {said}");
+    }
+    for words in [
+        &["find", "{a}", "-name", "{b}", "-print"][..],
+        &["find", ".", "-exec", "cat", "{a}", ";"],
+        &["script", "-qc", "date", "{a}"],
+        &["awk", "-v", "x={a}", "-F", "{b}", "{{print x}}", "{c}"],
+        &["awk", "-f", "x.awk", "{a}"],
+        &["sed", "--sandbox", "-n", "{a},{b}p", "{c}"],
+        &["sed", "-n", "-e", "1,5p", "{a}"],
+        &["gawk", "--sandbox", "{a}"],
+        &["flock", "-w", "{a}", "/run/x", "cat", "{b}"],
+        &["sudo", "-u", "me", "cat", "{a}"],
+        &["env", "-u", "X", "-S", "nice cat", "{a}"],
+        &["watch", "-x", "ls", "{a}"],
+        &["ssh", "-xp", "{a}", "{b}", "uptime"],
+        &["parallel", "gzip", ":::", "{a}"],
+        &["git", "-C", "/x", "--no-pager", "switch", "-c", "{a}"],
+        &["git", "-c", "user.name={a}", "commit", "-m", "{b}"],
+        &["tar", "-xzf", "{a}", "-C", "{b}"],
+        &["make", "-j", "{a}", "{b}"],
+    ] {
+        assert_eq!(mistakes(&entry(words)).replace("not found", ""), "", "{words:?}");
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     super::{
         super::{
             fields::Fields,
-            node::{Node, NodeValue, WrittenAt},
+            node::{Member, Node, NodeValue, WrittenAt},
         },
         Entry, Reader,
         program::keep_out_of_reach,
@@ -42,6 +42,12 @@ enum BadTool {
     NoOption(String, String),
     #[error("\"{0}\" holds {1}, and {2} is expected")]
     Element(&'static str, &'static str, &'static str),
+    #[error("\"exitCodes\" is empty, so that each call would fail: name statuses, or leave it out for [0]")]
+    NoCode,
+    #[error("its \"inputSchema\" is of no object, and arguments are one: write \"type\": \"object\"")]
+    NoObject,
+    #[error("its annotation {0:?} is {1}, and true or false is expected")]
+    Hint(String, &'static str),
     #[error("{0:?} is no duration: write \"250ms\", \"10s\" or \"5m\"")]
     Time(String),
     #[error("output {0:?} is not known: \"text\", \"json\" and \"result\" are")]
@@ -100,6 +106,10 @@ impl<'n> Tool<'n, '_> {
     }
 
     fn meant(&mut self, entry: &mut Entry<'n, '_>, around: &Around<'n>) -> Option<CliTool> {
+        // Asked for before anything can be wrong, so that none of these counts as unknown.
+        for key in ["title", "description", "inputSchema", "outputSchema", "annotations"] {
+            let _known = self.fields.member(key);
+        }
         let name = self.fields.text("name").map(|(name, _)| name.to_owned());
         let name = name.or_else(|| self.wrong(self.at, BadTool::NoName));
         let command = self.program(around);
@@ -214,7 +224,14 @@ impl<'n> Tool<'n, '_> {
                 }
             }
         }
-        if written.is_empty() { vec![0] } else { codes }
+        match self.fields.member("exitCodes") {
+            Some(member) if member.node.elements().is_some_and(<[_]>::is_empty) => {
+                self.fields.wrong(&member.node.at, BadTool::NoCode);
+                codes
+            }
+            Some(_) => codes,
+            None => vec![0],
+        }
     }
 
     fn refuse_unknown(&mut self) {
@@ -248,10 +265,29 @@ impl<'n> Tool<'n, '_> {
             definition.extend(self.fields.member(key).map(|member| (key.to_owned(), member.node.to_json())));
         }
         let definition = Value::Object(definition);
+        if let Some(member) = written
+            && definition["inputSchema"]["type"].as_str().is_some_and(|kind| kind != "object")
+        {
+            return self.wrong(&member.node.at, BadTool::NoObject);
+        }
+        let hints = self.hints();
         match served(&definition, name) {
-            Ok(()) => places.map(|()| definition),
+            Ok(()) => places.and(hints).map(|()| definition),
             Err(bad) => self.wrong(at, bad),
         }
+    }
+
+    /// What a tool says of itself besides its title is true or false.
+    fn hints(&mut self) -> Option<()> {
+        let members = self.fields.object("annotations");
+        let is_wrong = |member: &&Member| {
+            member.name.ends_with("Hint") && !matches!(member.node.value, NodeValue::Bool(_) | NodeValue::Null)
+        };
+        let wrong: Vec<&Member> = members.iter().filter(is_wrong).collect();
+        for Member { name, node, .. } in &wrong {
+            self.fields.wrong(&node.at, BadTool::Hint(name.clone(), node.kind()));
+        }
+        wrong.is_empty().then_some(())
     }
 
     fn check_names(&mut self, names: &BTreeSet<&str>, allowed: &[String], schema: &Value) -> Option<()> {

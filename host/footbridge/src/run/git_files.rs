@@ -15,7 +15,7 @@ use footbridge_processes::sandbox::{
 };
 use footbridge_proto::text::Escaped;
 
-use super::told::say_new;
+use super::told::{say_new, shortened, shown};
 use crate::report;
 
 /// Files and links that are told of, a line each.
@@ -81,8 +81,7 @@ impl GitFiles {
 }
 
 fn said_of(ForgedFile { path, why, fate }: &ForgedFile) -> String {
-    let (shown, why) = (path.to_string_lossy(), Escaped(why));
-    let shown = Escaped(&shown);
+    let (shown, why) = (shown(path), shortened(&Escaped(why).to_string()));
     let next = if path.ends_with("MERGE_RR") {
         "git does without it"
     } else {
@@ -129,14 +128,13 @@ fn say_links(GitLinksLeft { links, more, is_cut }: GitLinksLeft) {
 }
 
 fn said_of_link(GitLink { path, to, fate }: &GitLink) -> String {
-    let (path, to) = (path.to_string_lossy(), to.to_string_lossy());
-    let (path, to) = (Escaped(&path), Escaped(&to));
+    let (path, to) = (shown(path), shown(to));
     let why = "git itself makes no such link, and would write, delete or read what it leads to";
     match fate {
         GitLinkFate::SetAside(now) => format!(
             "do not trust the link to {to} that a command left as {path}: {why}; it is set aside as {}; put it back only if \
              you know what made it",
-            Escaped(&now.to_string_lossy())
+            shown(now)
         ),
         GitLinkFate::Stays(error) => {
             let error = error.as_ref().map(|error| format!(" (it cannot be set aside: {error})")).unwrap_or_default();

@@ -160,6 +160,7 @@ pub(crate) const HARNESS_FAILED: i32 = 125;
 /// # Errors
 /// When the harness, the sandbox or the command cannot be started.
 pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
+    crate::log::of_run(&folders.state);
     let guest = GuestBinaries::find()?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;

@@ -109,7 +109,7 @@ impl Look<'_> {
         let NewLinks { found, in_git, repositories, git_folders, is_whole } =
             NewLinks::look(&self.writes, self.ended.since, &self.ended.homes);
         let git = git_files::look_at_all(self.ended.writes, git_folders);
-        git.say_at_the_end(&|git| self.ended.git.resolutions.contains(&self.moved.before(git)));
+        git.say_at_the_end(self.ended.git, &|path| self.moved.before(path));
         git.set_links_aside(self.ended.writes, self.ended.git, in_git);
         let repositories = self.repositories(repositories, &paths);
         let (instructions, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_instruction(path));

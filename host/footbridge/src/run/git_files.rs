@@ -2,10 +2,11 @@
 //! command of a sandbox, or the one that has just ended, left them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
+use footbridge_core::digest::Digest;
 use footbridge_processes::sandbox::{
     git_left::{ForgedFate, ForgedFile, GitLeft},
     git_links::GitLinksBefore,
@@ -30,6 +31,8 @@ pub(super) struct GitFiles(GitLeft);
 pub(super) struct GitBefore {
     /// Folders by which git remembers resolutions.
     pub(super) resolutions: BTreeSet<PathBuf>,
+    /// What has git show something else than a repository holds.
+    pub(super) replaced: BTreeMap<PathBuf, Digest>,
     /// Links in folders of git.
     pub(super) links: GitLinksBefore,
 }
@@ -46,17 +49,29 @@ impl GitFiles {
     /// Tells of what there was before the command starts, and gives what is compared at its end.
     pub(super) fn say_before(self) -> GitBefore {
         self.say_forged();
-        GitBefore { links: GitLinksBefore::of(&self.0.repositories), resolutions: self.0.resolutions }
+        GitBefore {
+            links: GitLinksBefore::of(&self.0.repositories),
+            resolutions: self.0.resolutions,
+            replaced: self.0.replaced,
+        }
     }
 
-    /// Tells of what there is at its end.
-    pub(super) fn say_at_the_end(&self, was_there: &dyn Fn(&Path) -> bool) {
+    /// Tells of what there is at its end; `was_at` says where what is at a path now was before.
+    pub(super) fn say_at_the_end(&self, before: &GitBefore, was_at: &dyn Fn(&Path) -> PathBuf) {
         self.say_forged();
         // A new link is set aside.
-        let is_new = |git: &&PathBuf| !was_there(git) && !git.is_symlink();
+        let is_new = |git: &&PathBuf| !before.resolutions.contains(&was_at(git)) && !git.is_symlink();
         let new: Vec<PathBuf> = self.0.resolutions.iter().filter(is_new).cloned().collect();
         let what = "by which git outside remembers how conflicts were resolved, and does so again (rerere)";
         say_new(&new, what, "remove them if you do not want that");
+        let is_as_before = |(path, says): &(&PathBuf, &Digest)| before.replaced.get(&was_at(path)) == Some(*says);
+        let replaced = self.0.replaced.iter().filter(|one| !is_as_before(one)).map(|(path, _)| path.clone());
+        say_new(
+            &replaced.collect::<Vec<_>>(),
+            "or changed, by which git shows other commits and files here than a clone has (replacements, grafts, a shallow history)",
+            "remove those that you do not know before you review by git diff, or set GIT_NO_REPLACE_OBJECTS=1, which knows \
+             replacements alone",
+        );
     }
 
     /// Sets aside the links in folders of git that changed or are new, and tells of it.

@@ -354,3 +354,48 @@ fn nothing_that_the_command_wrote_before_covers_the_question() {
     assert!(back.contains("\u{1b}]0;title\u{7}"), "what it was in the middle of goes on: {back:?}");
     assert!(run.status().success());
 }
+
+#[test]
+fn what_is_said_when_the_command_has_ended_shows_whatever_that_was_writing() {
+    for (sandbox, left, ends) in [
+        ("net", "\\033]0;vim", "\u{1b}[?47l"),
+        ("net", "\\033[?1049h\\033[H\\033P", "\u{1b}[?1049l"),
+        ("none", "\\033[c\\033[?1003h", "\u{1b}[?1003l"),
+    ] {
+        let host = asks().sandbox(sandbox);
+        let mut person = Person::new();
+        let before = person.settings();
+        let script = format!("echo 'export A=1' >.envrc; printf 'the end {left}'");
+        let mut run = starts(&host, &mut person, &script);
+        person.sees("\u{1b}[?25h");
+        if sandbox == "net" {
+            person.sees(".envrc; look before you use them");
+        }
+        assert!(run.status().success(), "{person:?}");
+        let since = person.seen_since("the end ");
+        let clean = since.split("footbridge: ").next().unwrap();
+        for part in ["\u{18}\u{1b}\\", ends, "\u{1b}[?2004l", "\u{1b}[?1l", "\u{1b}(B"] {
+            assert!(clean.contains(part), "{left}: {part:?}: {clean:?}");
+        }
+        assert_eq!(person.settings(), before);
+    }
+}
+
+#[test]
+fn a_command_that_leaves_the_terminal_clean_finds_nothing_added() {
+    for (script, shown) in
+        [("echo the end", "the end\r\n"), ("printf '\\033[31mthe end\\n'", "the end\r\n\u{18}\u{1b}\\\u{1b}[0m")]
+    {
+        let host = asks();
+        let mut person = Person::new();
+        let shell = "\"$@\"; echo over";
+        let run = host.run_of(&["bash", "-c", script]);
+        let mut command = Command::new("sh");
+        command.args(["-c", shell, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(host.work());
+        command.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut running = person.starts(&command);
+        person.sees("over\r\n");
+        assert!(running.status().success(), "{person:?}");
+        assert_eq!(format!("the end{}", person.seen_since("the end")), format!("{shown}over\r\n"));
+    }
+}

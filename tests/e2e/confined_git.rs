@@ -275,3 +275,20 @@ fn links_in_folders_of_git_that_were_there_before_and_those_of_git_stay() {
         assert_eq!(set_aside(&host.work().join(".git")).len(), 1);
     }
 }
+
+#[test]
+fn what_has_git_show_something_else_than_a_clone_has_is_named_once() {
+    for host in repositories("what_has_git_show_something_else_than_a_clone_has_is_named_once") {
+        let told = "by which git shows other commits and files here than a clone has";
+        assert!(!host.runs(&["true"]).stderr.contains(told));
+        let replaces = "echo evil >f; git -c user.name=a -c user.email=a@b commit -qam bad; git replace HEAD HEAD~1; \
+             git rev-parse HEAD >.git/info/grafts; echo done";
+        let ran = host.runs_script(replaces);
+        let line = ran.stderr.lines().find(|line| line.contains(told)).unwrap_or_default();
+        assert!(line.contains("/.git/refs/replace/") && line.contains("/.git/info/grafts, "), "{ran:?}");
+        assert!(!host.runs(&["true"]).stderr.contains(told), "what was there before is no news");
+        let packed = host.runs_script("git pack-refs --all; git rev-parse HEAD >.git/shallow");
+        let line = packed.stderr.lines().find(|line| line.contains(told)).unwrap_or_default();
+        assert!(line.contains("/.git/shallow; ") && !line.contains("refs/replace"), "{packed:?}");
+    }
+}

@@ -47,3 +47,21 @@ fn instructions_to_agents_can_be_written_and_that_is_told() {
         assert!(!told(".cursorrules") && !host.runs(&["true"]).stderr.contains("AGENTS.md"), "{ran:?}");
     }
 }
+
+#[test]
+fn many_links_leave_the_one_that_counts_in_sight_and_all_are_in_a_file() {
+    for host in hosts("many_links_leave_the_one_that_counts_in_sight_and_all_are_in_a_file") {
+        owned(&crate::confined::home(&host).join(".ssh"), None);
+        let ran = host.runs_script(
+            "for n in $(seq 100 249); do ln -s /tmp a$n; done; ln -s ~/.ssh zz-keys
+             deep=$(printf 'd%.0s' $(seq 200)); mkdir -p $deep/$deep/$deep; ln -s /tmp $deep/$deep/$deep/end; echo x >.envrc",
+        );
+        let line = ran.stderr.lines().find(|line| line.contains("links that lead out")).unwrap();
+        let first = line.split(": ").nth(2).unwrap().split(", ").next().unwrap();
+        assert!(first.ends_with("/zz-keys") && line.contains(", 132 more (all are named in "), "{ran:?}");
+        assert!(line.len() < 8000 && ran.stderr.contains(".envrc; look"), "{}: {ran:?}", line.len());
+        let file = line.split("named in ").nth(1).unwrap().split(')').next().unwrap();
+        let all = fs::read_to_string(file).unwrap();
+        assert!(all.lines().count() == 152 && all.contains("/a249\n") && all.contains("d/end\n"), "{all}");
+    }
+}

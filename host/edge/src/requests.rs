@@ -141,6 +141,10 @@ impl Requests {
         };
         let Collected { bytes, held } = collected;
         match self.read(&dialect, head, bytes, held).await {
+            // A token that was replaced while the body came is none any more; a call refuses and records that itself.
+            Ok((ReadRequest::Answered(_) | ReadRequest::Cancels(..), _held)) if !principal.is_current() => {
+                self.refuse(Some(&dialect), Refusal::Token, None).await
+            }
             Ok((ReadRequest::Answered(response), _held)) => response,
             Ok((ReadRequest::Cancels(key, response), _held)) => {
                 self.shared.running.cancel(&key);
@@ -278,13 +282,14 @@ impl Requests {
                 let running = RunningCall::start(&self.shared.tasks, stages, principal, call, waits);
                 return live::answer(running, client).await;
             }
-            Action::Listen(listen) => match self.session.list() {
+            Action::Listen(listen) => match self.listing(&principal) {
                 Ok(()) => {
                     let ends = vec![self.shutdown.clone(), self.session.over().child_token()];
                     return live::stream(listen(stages, principal), ends, client);
                 }
-                Err(over) => Err(Cause::OverLimit(over).into()),
+                Err(cause) => Err(cause.into()),
             },
+            Action::Check(_) if !principal.is_current() => Err(Cause::SessionReplaced.into()),
             Action::Check(call) => {
                 let checked = stages.check(principal, CallRequest { held: Some(held), ..call }).await;
                 checked.map(|checked| RawResult { text: client.encoder.checked(checked), held: None })
@@ -320,11 +325,19 @@ impl Requests {
     }
 
     async fn look_up(&self, stages: Arc<Stages>, principal: Principal, lookup: Lookup) -> Answer {
-        self.session.list().map_err(Cause::OverLimit)?;
-        let text = lookup(stages, principal).await?;
+        self.listing(&principal)?;
+        let text = lookup(stages, principal.clone()).await?;
+        // To find it may have taken seconds.
+        still_current(&principal)?;
         // What is found may have megabytes, and its reader all the time in the world.
         let held = self.session.bytes().take(text.get().len()).map_err(|_| Cause::BytesHeld)?;
         Ok(RawResult { text, held: Some(held) })
+    }
+
+    /// Counts a listing, for whoever has the session's token still: another may have come while the body did.
+    fn listing(&self, principal: &Principal) -> Result<(), Cause> {
+        still_current(principal)?;
+        self.session.list().map_err(Cause::OverLimit)
     }
 
     /// Refuses a request, in the shape of the dialect that it is for, if any. What was not read of it is read past.
@@ -350,4 +363,8 @@ impl Requests {
         }
         response
     }
+}
+
+fn still_current(principal: &Principal) -> Result<(), Cause> {
+    if principal.is_current() { Ok(()) } else { Err(Cause::SessionReplaced) }
 }

@@ -10,7 +10,7 @@ mod standard_error;
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError, RwLock},
 };
 
@@ -54,13 +54,31 @@ static FILE: Mutex<Option<RunLog>> = Mutex::new(None);
 /// Where lines go otherwise.
 static STANDARD_ERROR: Mutex<StandardError> = Mutex::new(StandardError::new());
 
+/// The file of this run, made with the first thing that is written there.
+static OF_RUN: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// From now on, what is too long to be told goes to a file of this state folder, and so does what is logged where
+/// [`to_file`] says so.
+pub(crate) fn of_run(state: &Path) {
+    *OF_RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_log::of_this_process(state));
+}
+
+/// Keeps a list that is too long to be told, a line each, and gives its file; none where there is none.
+pub(crate) fn keep_list(lines: impl Iterator<Item = String>) -> Option<PathBuf> {
+    let path = OF_RUN.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+    let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
+    RunLog::list(&path, lines.map(|line| clean(&line, &secrets))).ok().map(|()| path)
+}
+
 /// As long as this lives, lines go to a file.
 #[derive(Debug)]
 pub(crate) struct LogToFile(());
 
-/// Has the lines that are logged from now on written to a new file of this state folder, made with the first of them.
+/// Has the lines that are logged from now on written to the file of this run, made with the first of them; to a new one of
+/// this state folder where there is none.
 pub(crate) fn to_file(state: &Path) -> LogToFile {
-    *file() = Some(RunLog::new(state));
+    let path = OF_RUN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    *file() = Some(RunLog::new(path.unwrap_or_else(|| run_log::of_this_process(state))));
     LogToFile(())
 }
 
@@ -131,6 +149,16 @@ mod tests {
         let secrets = Redactor::new(&[Secret::new("configured-1")]);
         let line = format!("WARN a configured-1 b fbt_{} c\n", "x".repeat(43));
         assert_eq!(clean(&line, &secrets), "WARN a [redacted] b [redacted] c\n");
+    }
+
+    #[test]
+    fn a_list_is_kept_beside_what_is_logged() {
+        let state = tempfile::tempdir().unwrap();
+        let path = run_log::of_this_process(state.path());
+        for list in [["/a", "/b"], ["/c", "/d"]] {
+            RunLog::list(&path, list.into_iter().map(String::from)).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "/a\n/b\n/c\n/d\n");
     }
 
     #[test]

@@ -7,11 +7,14 @@
 //! A [`Borrower`] can have the local terminal for a while: then nothing is carried, what the command writes backs up in
 //! its own terminal, and afterwards it has its screen and modes again (`modes`).
 //!
+//! Once the command has ended, what it was writing is ended, too (`leave`): what is said then shows.
+//!
 //! States: found, attached (raw), lent (raw, and marked so), restored. It is restored by the end of
 //! [`Attached::carry`], by dropping it, by a panic anywhere, and by [`restore`] for exits that drop nothing; the keeper
 //! does it when the harness is killed. Failure paths: a side that closes ends its direction only; what the command
 //! wrote before it ended is still shown; a borrower for whom the terminal is gone is not let in again.
 
+mod leave;
 mod lend;
 mod modes;
 mod stop;
@@ -35,7 +38,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::keeper::ProgramStream;
 use crate::sys;
-use crate::terminal::{raw, restore_to, window};
+use crate::terminal::{mark_unended, raw, restore_to, window};
 pub use lend::{BorrowedTerminal, Borrower, NoBorrower};
 use modes::Modes;
 use stop::{Event, Events};
@@ -154,7 +157,8 @@ impl Local {
         let raw = if self.forwards_keys { Some(Raw::enter(&self.terminal, ends_lines)?) } else { None };
         let local = sys::watched(self.terminal).map_err(TerminalError::Watch)?;
         let command = sys::watched(command).map_err(TerminalError::Watch)?;
-        Ok(Attached { local, command, raw })
+        let is_all = self.is_terminal[1] && self.is_terminal[2];
+        Ok(Attached { local, command, raw, is_all })
     }
 }
 
@@ -172,11 +176,13 @@ pub struct Attached {
     local: AsyncFd<OwnedFd>,
     command: AsyncFd<OwnedFd>,
     raw: Option<Raw>,
+    /// Whether all that the command writes comes by here.
+    is_all: bool,
 }
 
 impl Attached {
-    /// Carries bytes both ways until `ended` is ready and everything that the command wrote is shown; then restores the
-    /// local terminal.
+    /// Carries bytes both ways until `ended` is ready and everything that the command wrote is shown; then ends what it
+    /// was writing, and restores the local terminal.
     pub async fn carry<T>(self, ended: impl Future<Output = T>) -> Result<T, TerminalError> {
         self.carry_with(&mut NoBorrower, ended).await
     }
@@ -188,6 +194,8 @@ impl Attached {
         ended: impl Future<Output = T>,
     ) -> Result<T, TerminalError> {
         let mut events = Events::listen(self.raw.is_some()).map_err(TerminalError::Watch)?;
+        // For the keeper, should this process be killed.
+        let _whose_terminal_it_is_may_do_so = mark_unended(self.local.get_ref(), window::draws());
         // The window may have changed between the start and now.
         self.resize();
         let modes = Mutex::new(Modes::default());
@@ -233,6 +241,7 @@ impl Attached {
         if output_comes {
             let _shown_or_too_slow = timeout(LAST_OUTPUT, output).await;
         }
+        let _left_or_too_slow = timeout(LAST_OUTPUT, self.leave(&modes)).await;
         Ok(value)
     }
 

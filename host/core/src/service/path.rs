@@ -23,7 +23,7 @@ pub enum BadPath {
     /// It has an empty segment other than the last.
     #[error("a path has no empty segment")]
     Empty,
-    /// It has a slash or backslash that is encoded, or in full width, or a backslash.
+    /// It has a slash or backslash that is encoded, or in full width or another one's looks, or a backslash.
     #[error("a path has no encoded slash and no backslash")]
     Slash,
     /// It has a control or invisible character, or what is none of UTF-8.
@@ -76,19 +76,24 @@ impl fmt::Display for RequestPath {
     }
 }
 
+/// A backslash, and what becomes a slash or one where text is brought into its compatible form (NFKC) or to ASCII by looks.
+const SLASHES: [char; 7] = ['\\', '\u{ff0f}', '\u{ff3c}', '\u{fe68}', '\u{2044}', '\u{2215}', '\u{29f8}'];
+
 fn decoded_segment(segment: &str) -> Result<Cow<'_, str>, BadPath> {
     let text = if segment.contains('%') { Cow::Owned(decoded(segment)?) } else { Cow::Borrowed(segment) };
     // Some servers take parameters off a segment before they read it (RFC 3986, 3.3).
     let name = text.split(';').next().unwrap_or_default();
     // And some leave out blanks at its end.
     let dots = name.trim_end();
-    if (1..=2).contains(&dots.chars().count()) && dots.chars().all(is_dot) || dots == "\u{2025}" {
+    // Of others than ASCII's any number: not all readers have as many of them.
+    let is_few = |dots: &str| dots.chars().count() <= 2 || !dots.is_ascii();
+    if !dots.is_empty() && dots.chars().all(is_dot) && is_few(dots) || dots == "\u{2025}" {
         return Err(BadPath::Dots);
     }
     if name.is_empty() && !text.is_empty() {
         return Err(BadPath::Empty);
     }
-    if text.contains(['\\', '\u{ff0f}', '\u{ff3c}', '\u{fe68}']) {
+    if text.contains(SLASHES) {
         return Err(BadPath::Slash);
     }
     if text.chars().any(needs_escape) {
@@ -101,9 +106,9 @@ fn decoded_segment(segment: &str) -> Result<Cow<'_, str>, BadPath> {
     Ok(text)
 }
 
-/// A dot, or what becomes one where text is brought into its compatible form (NFKC).
+/// A dot, or what becomes one where text is brought into its compatible form (NFKC), or read as a name of a host (IDNA).
 fn is_dot(c: char) -> bool {
-    matches!(c, '.' | '\u{ff0e}' | '\u{2024}' | '\u{fe52}')
+    matches!(c, '.' | '\u{ff0e}' | '\u{2024}' | '\u{fe52}' | '\u{3002}' | '\u{ff61}')
 }
 
 /// Percent-decoded, each of which must stand for a byte.
@@ -146,6 +151,7 @@ mod tests {
             ("/a;v=1/..a;b/x;", "/a;v=1/..a;b/x;"),
             ("/100%25", "/100%"),
             ("/wiki/Apple_Inc.", "/wiki/Apple_Inc."),
+            ("/%E6%96%87%E3%80%82/x", "/文。/x"),
             ("/a%20/Acme%20Inc./b", "/a /Acme Inc./b"),
         ] {
             let path = RequestPath::read(written).unwrap();
@@ -170,6 +176,12 @@ mod tests {
             ("/v2/%ef%bc%8e%ef%bc%8e/admin", BadPath::Dots),
             ("/v2/%e2%80%a5/admin", BadPath::Dots),
             ("/v2/..%ef%bc%8fadmin", BadPath::Slash),
+            ("/v2/%2e%2e%e2%81%84admin", BadPath::Slash),
+            ("/v2/..%e2%88%95admin", BadPath::Slash),
+            ("/v2/..%e2%a7%b8admin", BadPath::Slash),
+            ("/v2/..%e3%80%82/admin", BadPath::Dots),
+            ("/v2/%e3%80%82%e3%80%82/admin", BadPath::Dots),
+            ("/v2/%ef%bd%a1%ef%bd%a1%20;a/admin", BadPath::Dots),
             ("/v2/..%20/admin", BadPath::Dots),
             ("/v2/.%20%20;a/admin", BadPath::Dots),
             ("/v2/;/admin", BadPath::Empty),

@@ -1,5 +1,5 @@
 //! What is logged while the command of a run has the terminal: in a file of the state folder, `STATE/logs/runs`, and one
-//! line at the end that says how much it was and where.
+//! line at the end that says how much it was and where. What is too long to be told at the end is there, too.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -42,11 +42,10 @@ pub(super) struct RunLog {
 }
 
 impl RunLog {
-    /// Of this process. Nothing is made before there is a line.
-    pub(super) fn new(state: &Path) -> Self {
-        let name = format!("{}-{}.log", Utc::now().format("%Y%m%dT%H%M%SZ"), std::process::id());
+    /// In this file. Nothing is made before there is a line.
+    pub(super) fn new(path: PathBuf) -> Self {
         Self {
-            path: state.join("logs/runs").join(name),
+            path,
             file: None,
             kept: String::new(),
             written: 0,
@@ -55,6 +54,19 @@ impl RunLog {
             warnings: 0,
             last_warning: String::new(),
         }
+    }
+
+    /// Adds a list to a file, whose name is told.
+    pub(super) fn list(path: &Path, lines: impl Iterator<Item = String>) -> io::Result<()> {
+        let mut text = String::new();
+        for line in lines {
+            if text.len() + line.len() > MOST_BYTES {
+                text.push_str("(and more, which is lost)\n");
+                break;
+            }
+            text.extend([line.as_str(), "\n"]);
+        }
+        made(path)?.write_all(text.as_bytes())
     }
 
     /// Takes a line.
@@ -115,13 +127,19 @@ impl RunLog {
     }
 }
 
+/// The file of this process.
+pub(super) fn of_this_process(state: &Path) -> PathBuf {
+    let name = format!("{}-{}.log", Utc::now().format("%Y%m%dT%H%M%SZ"), std::process::id());
+    state.join("logs/runs").join(name)
+}
+
 /// A line without what is before its level: people know when it ended.
 fn of_its_level(line: &str) -> &str {
     let line = line.trim_end();
     [" WARN ", "ERROR "].iter().find_map(|level| line.split_once(level)).map_or(line, |(_, rest)| rest)
 }
 
-/// Makes the file, and removes the oldest of earlier runs.
+/// Makes the file where it is not there yet, and removes the oldest of earlier runs.
 fn made(path: &Path) -> io::Result<File> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     make_private(folder).map_err(io::Error::other)?;
@@ -134,7 +152,7 @@ fn made(path: &Path) -> io::Result<File> {
         // Another run may have been quicker.
         let _ = fs::remove_file(path);
     }
-    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
 /// Whether the process that a file is named after still runs.
@@ -151,9 +169,9 @@ mod tests {
     #[test]
     fn one_line_says_how_much_there_is_and_where() {
         let state = tempfile::tempdir().unwrap();
-        assert_eq!(RunLog::new(state.path()).end(), None);
+        assert_eq!(RunLog::new(of_this_process(state.path())).end(), None);
         assert!(!state.path().join("logs").exists(), "nothing is made for nothing");
-        let mut log = RunLog::new(state.path());
+        let mut log = RunLog::new(of_this_process(state.path()));
         log.take("2026-01-01T00:00:00Z  WARN a: one\n", Level::WARN);
         log.take("2026-01-01T00:00:00Z ERROR a: two \u{1b}[2J\n", Level::ERROR);
         log.take("2026-01-01T00:00:00Z  INFO a: three\n", Level::INFO);
@@ -169,7 +187,7 @@ mod tests {
     fn what_cannot_be_written_is_said_at_the_end_and_bounded() {
         let state = tempfile::tempdir().unwrap();
         fs::write(state.path().join("logs"), "in the way").unwrap();
-        let mut log = RunLog::new(state.path());
+        let mut log = RunLog::new(of_this_process(state.path()));
         log.take("first\n", Level::WARN);
         log.take(&"x".repeat(MOST_KEPT), Level::WARN);
         assert_eq!(log.end().unwrap(), "first\n(1 line of the log were lost)\n".replace("were", "was"));
@@ -184,7 +202,7 @@ mod tests {
         // One that still runs, as this does.
         let running = folder.join(format!("20190101T000000Z-{}.log", std::process::id()));
         fs::write(&running, "x").unwrap();
-        let mut log = RunLog::new(state.path());
+        let mut log = RunLog::new(of_this_process(state.path()));
         (0..5).for_each(|_| log.take(&"x".repeat(1 << 20), Level::INFO));
         let left = fs::read_dir(&folder).unwrap().count();
         assert!(left == KEPT_FILES + 1 && !folder.join("20200101T000010Z-4294967295.log").exists(), "{left}");

@@ -16,7 +16,7 @@ use footbridge_processes::sandbox::{
     guarded::{Guarded, guarded},
     held_folder::HeldFolder,
     new_links::{NewLinks, is_any_of_since, is_of_since},
-    places::is_instruction,
+    places::{credentials, is_instruction},
     sockets::{self, FoundSockets},
 };
 
@@ -67,6 +67,12 @@ impl Repositories {
     }
 }
 
+/// Where a link leads, also to what is not there.
+fn leads_to(link: &Path) -> Option<PathBuf> {
+    let to = link.parent()?.join(link.read_link().ok()?);
+    to.canonicalize().or_else(|_| std::path::absolute(&to)).ok()
+}
+
 fn id(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }
@@ -103,7 +109,7 @@ impl Look<'_> {
         let NewLinks { found, in_git, repositories, git_folders, is_whole } =
             NewLinks::look(&self.writes, self.ended.since, &self.ended.homes);
         let git = git_files::look_at_all(self.ended.writes, git_folders);
-        git.say_at_the_end(&|git| self.ended.git.resolutions.contains(&self.moved.before(git)));
+        git.say_at_the_end(self.ended.git, &|path| self.moved.before(path));
         git.set_links_aside(self.ended.writes, self.ended.git, in_git);
         let repositories = self.repositories(repositories, &paths);
         let (instructions, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| is_instruction(path));
@@ -117,7 +123,7 @@ impl Look<'_> {
             );
         }
         let links = "links that lead out of what it may write, or to what is above your home folder";
-        say_new(&found, links, "look where to before you follow them");
+        say_new(&self.most_telling_first(found), links, "look where to before you follow them");
         if !is_whole {
             report::note(
                 "footbridge: not all could be looked through for new links, repositories and forged indexes: the folders that the \
@@ -176,6 +182,30 @@ impl Look<'_> {
             plan.knows(&before) || plan.knows(&before.join("config")) || self.ended.repositories.has(git, &before)
         };
         all.into_iter().filter(|git| !is_kept(git) && !is_said(git)).collect()
+    }
+
+    /// Links to what is hidden or a credential come first, then those into a home: only the first are named.
+    fn most_telling_first(&self, mut links: Vec<PathBuf>) -> Vec<PathBuf> {
+        let (homes, until) = (&self.ended.homes, Instant::now() + LIMIT);
+        let secret: Vec<PathBuf> = homes.iter().flat_map(|home| credentials(Some(home), |_| None)).collect();
+        links.sort_by_cached_key(|link| {
+            // One may lead through deep folders, which takes a while to find out.
+            let to = (Instant::now() <= until).then(|| leads_to(link)).flatten();
+            let Some(to) = to else { return 3 };
+            let is_secret =
+                |path: &PathBuf| self.ended.plan.hides(path) || secret.iter().any(|at| path.starts_with(at));
+            let is_above = |path: &PathBuf| secret.iter().any(|at| at.starts_with(path));
+            if is_secret(&to) {
+                0
+            } else if is_above(&to) {
+                1
+            } else if homes.iter().any(|home| to.starts_with(home)) {
+                2
+            } else {
+                3
+            }
+        });
+        links
     }
 
     fn sockets(&self) -> Vec<PathBuf> {

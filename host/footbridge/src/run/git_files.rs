@@ -2,10 +2,11 @@
 //! command of a sandbox, or the one that has just ended, left them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
+use footbridge_core::digest::Digest;
 use footbridge_processes::sandbox::{
     git_left::{ForgedFate, ForgedFile, GitLeft},
     git_links::GitLinksBefore,
@@ -15,7 +16,7 @@ use footbridge_processes::sandbox::{
 };
 use footbridge_proto::text::Escaped;
 
-use super::told::say_new;
+use super::told::{say_new, shortened, shown};
 use crate::report;
 
 /// Files and links that are told of, a line each.
@@ -30,6 +31,8 @@ pub(super) struct GitFiles(GitLeft);
 pub(super) struct GitBefore {
     /// Folders by which git remembers resolutions.
     pub(super) resolutions: BTreeSet<PathBuf>,
+    /// What has git show something else than a repository holds.
+    pub(super) replaced: BTreeMap<PathBuf, Digest>,
     /// Links in folders of git.
     pub(super) links: GitLinksBefore,
 }
@@ -46,17 +49,29 @@ impl GitFiles {
     /// Tells of what there was before the command starts, and gives what is compared at its end.
     pub(super) fn say_before(self) -> GitBefore {
         self.say_forged();
-        GitBefore { links: GitLinksBefore::of(&self.0.repositories), resolutions: self.0.resolutions }
+        GitBefore {
+            links: GitLinksBefore::of(&self.0.repositories),
+            resolutions: self.0.resolutions,
+            replaced: self.0.replaced,
+        }
     }
 
-    /// Tells of what there is at its end.
-    pub(super) fn say_at_the_end(&self, was_there: &dyn Fn(&Path) -> bool) {
+    /// Tells of what there is at its end; `was_at` says where what is at a path now was before.
+    pub(super) fn say_at_the_end(&self, before: &GitBefore, was_at: &dyn Fn(&Path) -> PathBuf) {
         self.say_forged();
         // A new link is set aside.
-        let is_new = |git: &&PathBuf| !was_there(git) && !git.is_symlink();
+        let is_new = |git: &&PathBuf| !before.resolutions.contains(&was_at(git)) && !git.is_symlink();
         let new: Vec<PathBuf> = self.0.resolutions.iter().filter(is_new).cloned().collect();
         let what = "by which git outside remembers how conflicts were resolved, and does so again (rerere)";
         say_new(&new, what, "remove them if you do not want that");
+        let is_as_before = |(path, says): &(&PathBuf, &Digest)| before.replaced.get(&was_at(path)) == Some(*says);
+        let replaced = self.0.replaced.iter().filter(|one| !is_as_before(one)).map(|(path, _)| path.clone());
+        say_new(
+            &replaced.collect::<Vec<_>>(),
+            "or changed, by which git shows other commits and files here than a clone has (replacements, grafts, a shallow history)",
+            "remove those that you do not know before you review by git diff, or set GIT_NO_REPLACE_OBJECTS=1, which knows \
+             replacements alone",
+        );
     }
 
     /// Sets aside the links in folders of git that changed or are new, and tells of it.
@@ -81,8 +96,7 @@ impl GitFiles {
 }
 
 fn said_of(ForgedFile { path, why, fate }: &ForgedFile) -> String {
-    let (shown, why) = (path.to_string_lossy(), Escaped(why));
-    let shown = Escaped(&shown);
+    let (shown, why) = (shown(path), shortened(&Escaped(why).to_string()));
     let next = if path.ends_with("MERGE_RR") {
         "git does without it"
     } else {
@@ -129,14 +143,13 @@ fn say_links(GitLinksLeft { links, more, is_cut }: GitLinksLeft) {
 }
 
 fn said_of_link(GitLink { path, to, fate }: &GitLink) -> String {
-    let (path, to) = (path.to_string_lossy(), to.to_string_lossy());
-    let (path, to) = (Escaped(&path), Escaped(&to));
+    let (path, to) = (shown(path), shown(to));
     let why = "git itself makes no such link, and would write, delete or read what it leads to";
     match fate {
         GitLinkFate::SetAside(now) => format!(
             "do not trust the link to {to} that a command left as {path}: {why}; it is set aside as {}; put it back only if \
              you know what made it",
-            Escaped(&now.to_string_lossy())
+            shown(now)
         ),
         GitLinkFate::Stays(error) => {
             let error = error.as_ref().map(|error| format!(" (it cannot be set aside: {error})")).unwrap_or_default();

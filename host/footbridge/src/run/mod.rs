@@ -12,6 +12,7 @@ mod commands;
 mod container_files;
 mod delivery;
 mod ending;
+mod engine_root;
 mod exposed;
 mod folder;
 mod git_files;
@@ -160,10 +161,12 @@ pub(crate) const HARNESS_FAILED: i32 = 125;
 /// # Errors
 /// When the harness, the sandbox or the command cannot be started.
 pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
+    crate::log::of_run(&folders.state);
     let guest = GuestBinaries::find()?;
     guest.check_out_of_reach(&run.writable)?;
     // What is missing is said before anything is started.
     let choice = Choice::make(&run).await?;
+    engine_root::say_what_it_can(run.sandbox, &run.engine_args);
     let files = AskedFiles::of(&run, folders)?;
     let choice = choice.mounting(&files.container);
     let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;

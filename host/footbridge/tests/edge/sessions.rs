@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     bridge::{Bridge, eventually},
-    client::{Client, LIST, post},
+    client::{Client, LIST, head, post},
 };
 
 const JSON: &str = "Content-Type: application/json";
@@ -80,6 +80,32 @@ fn a_new_token_ends_the_old_one_at_once_and_lets_calls_finish() {
     client.send(post(&[&format!("Authorization: Bearer {}", new.expose()), JSON], LIST));
     assert_eq!(client.answer().status, 200);
     assert_eq!(bridge.until_recorded(|line| line["type"] == "session_rotated")["session"], "test");
+}
+
+#[test]
+fn a_request_whose_last_bytes_come_after_a_new_token_is_answered_nothing() {
+    let bridge = Bridge::start();
+    bridge.must_serve();
+    let bodies = [
+        LIST,
+        r#"{"jsonrpc":"2.0","id":1,"method":"listTools","params":{"server":"demo"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"callTool","params":{"server":"demo","tool":"list_notes","arguments":{}}}"#,
+    ];
+    let slow = bodies.map(|body| {
+        let mut client = bridge.connect();
+        let length = format!("Content-Length: {}", body.len());
+        client.send(head("POST / HTTP/1.1", &[&bridge.authorization(), JSON, &length, "Expect: 100-continue"]));
+        assert_eq!(client.answer().status, 100, "its head is read, and the token in it");
+        client.send(&body[..body.len() - 1]);
+        client
+    });
+    let new = new_token().unwrap();
+    assert!(bridge.harness(async |harness| harness.rotate(&name(), Digest::of(new.expose()))));
+    for mut client in slow {
+        client.send("}");
+        let answer = client.answer().json();
+        assert_eq!(answer["error"]["data"]["reason"], "cancelled", "{answer}");
+    }
 }
 
 #[test]

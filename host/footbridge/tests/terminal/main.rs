@@ -184,7 +184,7 @@ fn the_local_terminal_is_restored_when_the_harness_panics() {
 fn the_local_terminal_is_restored_when_the_harness_is_killed_with_9() {
     let mut person = Person::sits_down();
     let before = person.settings();
-    let script = ": shell-stays; echo keeper $PPID; cat";
+    let script = ": shell-stays; printf '\\033[?1003h'; echo keeper $PPID; printf '\\033]0;'; cat";
     let mut harness = person.runs("none", script, false);
     assert!(person.sees("keeper ") && person.sees("\n"));
     person.types("echoed\r");
@@ -193,6 +193,8 @@ fn the_local_terminal_is_restored_when_the_harness_is_killed_with_9() {
     let keeper = person.seen.split("keeper ").nth(1).unwrap().lines().next().unwrap().trim();
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(parent_of(keeper)), nix::sys::signal::Signal::SIGKILL).unwrap();
     person.gets_back(&before);
+    // What it was writing is ended, too, and what it switched on is off.
+    assert!(person.sees("\u{18}\u{1b}\\") && person.sees("\u{1b}[?1003l"));
     person.types("\r");
     assert!(!harness.wait().unwrap().success());
     person.waits_until_all_have_left();

@@ -200,7 +200,7 @@ impl Keeper {
         if !self.is_harness_gone() {
             return;
         }
-        crate::terminal::restore_to(terminal, before);
+        crate::terminal::restore_unended(terminal, before);
     }
 
     /// Gone, not merely done: one that has heard the report closes its end for writing only.

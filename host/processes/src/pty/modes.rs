@@ -8,10 +8,14 @@
 //! an end included, the screen is a clean one afterwards. A command that misleads this spoils its own screen only.
 
 mod colours;
+mod written;
 
 use std::collections::BTreeSet;
 
 use colours::Colours;
+use written::Written;
+
+use crate::terminal::{CLEAN, MAIN_SCREEN, SWITCHED_OFF};
 
 /// Private modes that are off at first: cursor keys, reversed screen, origin, margins left and right, mouse, focus,
 /// bracketed paste, synchronized output, reports of colours and of the window's size, keys as Windows has them.
@@ -33,9 +37,11 @@ const MOST: u16 = 1000;
 /// Most parameters of a sequence that are looked at.
 const PARAMETERS: usize = 64;
 
-/// Ends every sequence and string that is not whole, and what else would keep text from the screen: VT52 mode, and
-/// printing instead of showing.
-const CLEAN: &str = "\x18\x1b\\\x1b<\x1b[4i";
+/// Ends a sequence or a string, and colours: nothing of it shows.
+pub(super) const ENDS: &str = "\x18\x1b\\\x1b[0m";
+
+/// The private mode by which rows are counted from the top of the scrolling region.
+const ORIGIN: u16 = 6;
 
 /// Where in the output the terminal is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,6 +76,7 @@ pub(super) struct Modes {
     /// The parameters that set the scrolling region.
     region: Option<String>,
     colours: Colours,
+    written: Written,
 }
 
 impl Modes {
@@ -77,8 +84,35 @@ impl Modes {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.colours.take(*byte);
+            self.written.take(*byte);
             self.take(*byte);
         }
+    }
+
+    /// Whether the command left the terminal as one that only wrote text does, in whatever colours.
+    pub(super) fn is_left_clean(&self) -> bool {
+        let all_is_as_at_first = self.private.is_empty() && self.public.is_empty() && self.region.is_none();
+        let is_ended = self.at == At::Ground && all_is_as_at_first && !self.alternate && !self.keypad;
+        is_ended && self.other_keys.is_none() && !self.colours.may_be_changed() && self.written.is_drawn()
+    }
+
+    /// What makes the terminal fit for whoever uses it after the command: nothing after text, and where the command left it
+    /// clean nothing that shows. With `only_ends`, whoever draws there besides keeps their modes.
+    pub(super) fn ended(&self, only_ends: bool) -> String {
+        if self.written.is_text() && self.is_left_clean() {
+            return String::new();
+        }
+        if only_ends || self.is_left_clean() {
+            return ENDS.to_owned();
+        }
+        let mut text = CLEAN.to_owned();
+        text.push_str(if self.colours.may_be_changed() { colours::BACK } else { "" });
+        // The first puts the cursor where it was, so it is only for whoever is there; the second is for who misled this.
+        text.push_str(if self.alternate { "\x1b[?1049l" } else { MAIN_SCREEN });
+        text.push_str(SWITCHED_OFF);
+        // What was put back has the origin in it.
+        text.push_str(if self.private.contains(&ORIGIN) { "\x1b[?6l\x1b[999;1H" } else { "" });
+        text
     }
 
     /// Whether the command is on the alternate screen.
@@ -183,7 +217,8 @@ impl Modes {
             b']' if self.piece == [0x1b] => return At::String { bell: true },
             b'P' | b'X' | b'^' | b'_' if self.piece == [0x1b] => return At::String { bell: false },
             b'c' if self.piece == [0x1b] => {
-                *self = Self { colours: std::mem::take(&mut self.colours), ..Self::default() }
+                let (colours, written) = (std::mem::take(&mut self.colours), std::mem::take(&mut self.written));
+                *self = Self { colours, written, ..Self::default() };
             }
             b'=' => self.keypad = true,
             b'>' => self.keypad = false,

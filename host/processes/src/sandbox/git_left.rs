@@ -4,17 +4,18 @@
 //! It is looked at when the command and all that came of it have ended, and before the next one starts. Files are opened
 //! and renamed below folders that are held, and no link is followed. What could not be looked at is told.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use footbridge_core::random::random_text;
+use footbridge_core::{digest::Digest, random::random_text};
 use rustix::fs::{AtFlags, renameat, statat};
 
 use super::git_index::{IndexFault, check_index};
+use super::git_replaced::replaced_in;
 use super::git_rerere::{ConflictsFault, check_conflicts};
 use super::git_settings::{leads_to, object_format};
 use super::guarded::{GitFolder, common, is_git};
@@ -61,6 +62,8 @@ pub struct GitLeft {
     pub resolutions: BTreeSet<PathBuf>,
     /// What git takes for repositories by itself.
     pub repositories: BTreeSet<PathBuf>,
+    /// What has git show something else than a repository holds, by its path, with what it says.
+    pub replaced: BTreeMap<PathBuf, Digest>,
     /// Whether all of them could be looked at.
     pub is_whole: bool,
 }
@@ -121,6 +124,12 @@ impl GitLeft {
         let looked_at = git.looks_at(CONFLICTS);
         if let Err(fault) = git.conflicts() {
             self.add(git, looked_at, fault.to_string(), fault.is_forged());
+        }
+        match replaced_in(&git.at, git.until) {
+            Ok(found) => {
+                self.replaced.extend(found.into_iter().map(|(name, says)| (git.git.folder.join(name), says)));
+            }
+            Err(_) => self.is_whole = false,
         }
         if statat(&git.at, RESOLUTIONS, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             self.resolutions.insert(git.git.folder.join(RESOLUTIONS));

@@ -14,6 +14,7 @@ pub mod git_left;
 pub mod git_links;
 pub mod git_links_aside;
 mod git_names;
+mod git_replaced;
 mod git_rerere;
 mod git_settings;
 pub mod guarded;

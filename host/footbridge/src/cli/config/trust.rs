@@ -8,7 +8,7 @@ use footbridge_processes::sys;
 use serde_json::json;
 
 use crate::{
-    approvers::prompt::plain::plain,
+    approvers::prompt::show::words,
     cli::{
         USAGE,
         approvals::show::json_lines,
@@ -120,7 +120,7 @@ fn trust(path: &Path, args: &TrustArgs, folders: &Folders) -> anyhow::Result<boo
 fn shown(file: &FileToTrust) -> String {
     let paint = Colours::of_output();
     let what = if file.has_changed() { "changed since it was trusted" } else { "new" };
-    let mut text = paint.line("1", &format!("{} ({what})", plain(&file.path.display().to_string())));
+    let mut text = paint.line("1", &format!("{} ({what})", words(&file.path.display().to_string())));
     text.push_str(&format!("  sha256:{}\n", file.digest()));
     let differences = file.differences();
     if differences.is_empty() {
@@ -132,7 +132,7 @@ fn shown(file: &FileToTrust) -> String {
             (None, Some(_)) if file.has_changed() => " is new",
             _ => "",
         };
-        text.push_str(&paint.line("1", &format!("  server {}{what}:", plain(&one.name))));
+        text.push_str(&paint.line("1", &format!("  server {}{what}:", words(&one.name))));
         if one.hidden {
             text.push_str("    a value changed that is not shown\n");
         }
@@ -140,7 +140,7 @@ fn shown(file: &FileToTrust) -> String {
     }
     // Keys of the user that would go along are no part of the file.
     for note in file.notes() {
-        text.push_str(&paint.line("1", &format!("  note: {}", plain(&note.to_string()))));
+        text.push_str(&paint.line("1", &format!("  note: {}", words(&note.to_string()))));
     }
     text
 }
@@ -171,7 +171,7 @@ fn list(folders: &Folders, json: bool) -> anyhow::Result<i32> {
         let line = if json {
             json_lines(&[json!({"file": path, "state": state, "error": why})])?
         } else {
-            format!("{state:<8}  {}\n", plain(&path.display().to_string()))
+            format!("{state:<8}  {}\n", words(&path.display().to_string()))
         };
         report::out(&line)?;
     }

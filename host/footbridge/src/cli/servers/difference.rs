@@ -12,7 +12,7 @@ use super::{
     show::{digest, origin, since},
 };
 use crate::{
-    approvers::prompt::plain::plain,
+    approvers::prompt::{plain::plain, show::words},
     store::{StoredDefinition, StoredPin},
 };
 use footbridge_core::catalogue::{SERVER, TOOL, VERBATIM};
@@ -20,6 +20,9 @@ use footbridge_processes::terminal::window;
 
 /// Unchanged lines that are shown around changed ones.
 const AROUND: usize = 3;
+
+/// Most blanks that a line begins or ends with and that are shown as they are: values in values are indented.
+const INDENT: usize = 40;
 
 /// Members in the order that people look for them; others come after.
 const FIRST: [&str; 6] = [SERVER, "title", "description", "inputSchema", "outputSchema", "annotations"];
@@ -123,10 +126,15 @@ fn skipped(left_out: &mut usize, text: &mut String) {
     }
 }
 
-/// A line in which everything shows, blanks at its end too.
+/// A line in which everything shows, blanks at its end too, and long runs of them as their number: what follows those would
+/// be off the side, or a line of its own.
 fn whole_line(line: &str) -> String {
     let kept = line.trim_end_matches(' ');
-    format!("{}{}", plain(kept), "\\u{20}".repeat(line.len() - kept.len()))
+    let text = kept.trim_start_matches(' ');
+    let indent = Some(kept.len() - text.len()).filter(|indent| *indent <= INDENT).unwrap_or_default();
+    let (at_end, few) = (line.len() - kept.len(), INDENT);
+    let end = if at_end <= few { "\\u{20}".repeat(at_end) } else { format!("<{at_end} blanks>") };
+    format!("{:indent$}{}{end}", "", words(kept.get(indent..).unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -190,6 +198,22 @@ mod tests {
         let text = body(&old, &new);
         assert!(text.contains("-  \"command\": \"a\"\n    +  \"command\": \"b\"") && text.contains("+2e400"), "{text}");
         assert!(text.contains("server (of the tool):\n    -1\n    +2\n"), "{text}");
+    }
+
+    #[test]
+    fn what_stands_far_behind_blanks_shows_beside_what_is_before_them() {
+        let blanks = " ".repeat(300);
+        let new = json!({"command": "sh", "args": ["-c", format!("make{blanks}; curl evil")], "text": "x"});
+        let mut text = String::new();
+        member(None, Some(&new), Colours(false), &mut text);
+        assert!(text.contains("\"make<300 blanks>; curl evil\"") && text.contains("    +    \"-c\",\n"), "{text}");
+        for (line, shown) in [
+            (format!("{blanks}x"), "<300 blanks>x"),
+            (format!("x{blanks}"), "x<300 blanks>"),
+            ("                  \"deep\"".to_owned(), "                  \"deep\""),
+        ] {
+            assert_eq!(whole_line(&line), shown);
+        }
     }
 
     #[test]

@@ -111,3 +111,32 @@ fn colours_are_those_of_the_terminal_where_the_command_may_have_changed_them() {
     assert!(taken("\x1b]10;#fff\x07\x1b]11;#fff\x07\x1bc").contains("\x1b]110\x1b\\\x1b]111\x1b\\"));
     assert_eq!(taken("\x1b]0;title\x07"), taken(""));
 }
+
+#[test]
+fn what_a_command_leaves_is_ended_and_a_clean_terminal_stays_as_it_is() {
+    for text in ["", "a\r\nb\t日本\x07"] {
+        assert_eq!(after(text).ended(false), "", "{text:?}");
+    }
+    for clean in ["\x1b[31mred", "\x1b[?25l 10%\r\x1b[K\x1b[?25h\x1b(B\x1b[m"] {
+        assert!(after(clean).is_left_clean() && after(clean).ended(false) == ENDS, "{clean:?}");
+    }
+    for left in ["\x1b[?25l", "\x1b["] {
+        assert!(!after(left).is_left_clean(), "{left:?}");
+    }
+    for open in ["\x1b]0;vim", "\x1b[?1049h\x1b[H\x1bP", "\x1b[c\x1b[?1003h", "\u{90}"] {
+        let ended = after(open).ended(false);
+        assert!(ended.starts_with(CLEAN) && !after(open).is_left_clean(), "{open:?}");
+        for part in ["\x1b[?1003l", "\x1b[?1006l", "\x1b[?2004l", "\x1b[?1l", "\x1b>", "\x1b[?25h", "\x1b(B\x0f"] {
+            assert!(ended.contains(part), "{part:?} in {ended:?}");
+        }
+        // What is on the screen stays, and so does where text goes on.
+        assert!(!ended.contains("\x1b[2J") && ended.contains("\x1b7") && ended.contains("\x1b8"));
+        assert_eq!(ended.contains("\x1b[?1049l"), open.contains("1049"));
+        assert_eq!(after(open).ended(true), ENDS, "the modes of who is in front");
+    }
+    assert!(after("\x1b]11;#000\x07").ended(false).contains(colours::BACK));
+    assert!(after("\x1b[?6h").ended(false).ends_with("\x1b[?6l\x1b[999;1H"), "the origin is put back with the cursor");
+    let switched = |mode: &u16, word: char| SWITCHED_OFF.contains(&format!("\x1b[?{mode}{word}"));
+    assert!(OFF.iter().all(|mode| switched(mode, 'l')) && ON.iter().all(|mode| switched(mode, 'h')));
+    assert!(PUBLIC.iter().all(|mode| SWITCHED_OFF.contains(&format!("\x1b[{mode}l"))));
+}

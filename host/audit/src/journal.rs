@@ -401,7 +401,7 @@ impl Journal for FileJournal {
         self.sync()?;
         if !self.sync {
             // Heads in the next one say what is in this one, too; what there is to write is what came since the last.
-            self.synced.sync(&self.file)?;
+            self.synced.sync_full(&self.file)?;
         }
         // Nobody looks at this one any more.
         self.check_name()?;

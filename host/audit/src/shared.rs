@@ -204,7 +204,7 @@ impl Journal for SharedJournal {
         let name = file_name(turn.number + 1);
         if !self.sync {
             // Heads in the next one say what is in this one, too.
-            turn.file.sync_data()?;
+            self.synced.sync_full(&turn.file)?;
         }
         let file = begin(&self.folder.join(&name))?;
         (turn.file, turn.number, turn.length) = (file, turn.number + 1, 0);

@@ -106,6 +106,8 @@ impl Upload {
     /// Reads all of it.
     pub(crate) async fn hold(&self, room: &Share, limit: usize) -> Result<HeldRequest, Cause> {
         let Some(mut body) = self.left() else { return Err(Cause::BodyBroken) };
+        // What says that it is longer is not asked for.
+        self.lock().is_begun |= declared(&body) <= limit;
         let collected = timeout(HOLD_TIME, collect(&mut body, room, limit)).await;
         let bytes = collected.unwrap_or(Err(Cause::BodyBroken)).inspect_err(|_| {
             self.lock().source = Source::Stopped(Some(body));
@@ -208,13 +210,17 @@ impl Passage {
     }
 }
 
+/// The length that a body says it has at least.
+fn declared(body: &impl Body) -> usize {
+    usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX)
+}
+
 async fn collect<B>(mut body: B, room: &Share, limit: usize) -> Result<Bytes, Cause>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let too_large = || Cause::BodyTooLarge { limit, asked: true };
-    let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if declared > limit {
+    if declared(&body) > limit {
         return Err(too_large());
     }
     let mut held = room.take(0).map_err(|_| Cause::BytesHeld)?;

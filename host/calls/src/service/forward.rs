@@ -170,6 +170,10 @@ impl Stages {
         let held = carrier.hold(&mut parcel, room, limit).await;
         let call = verdict.into_call();
         match held {
+            // It may have taken a while: nobody is asked about what cannot be made any more.
+            Ok(_) if !is_current(carrier, &call) => {
+                Err(self.audit.refuse(call.unresolved(Cause::ChangedWhileAsked)).await)
+            }
             Ok(body) => Ok((decide::decide(call.with_body(&body)), parcel)),
             Err(cause) => Err(self.audit.refuse(call.unresolved(cause)).await),
         }

@@ -117,18 +117,26 @@ impl<'a> About<'a> {
 
     /// Paths that begin as whole addresses do: what a rule matches is what comes below the service.
     fn with_prefix(&self, services: &[ServiceSpec]) -> Vec<Mistake> {
-        let its = services
-            .iter()
-            .filter(|spec| self.services.is_some_and(|all| all.iter().any(|g| g.matches(spec.name.as_str()))));
-        let bases: Vec<String> =
-            its.map(|spec| spec.origin.base().to_owned()).filter(|base| !base.is_empty()).collect();
+        let is_its = |spec: &&ServiceSpec| {
+            self.services.is_some_and(|all| all.iter().any(|glob| glob.matches(spec.name.as_str())))
+        };
+        let its: Vec<&ServiceSpec> = services.iter().filter(is_its).collect();
         let is_below = |path: &str, base: &str| path.strip_prefix(base).is_some_and(|rest| rest.starts_with('/'));
-        let what = |path: &str| {
-            let base = if is_below(path, "/s") { "/s/NAME" } else { bases.iter().find(|base| is_below(path, base))? };
-            Some(format!("has the path {path:?}, and a path is what comes behind {base}: that is not written"))
+        let is_whole = |path: &str| services.iter().any(|spec| is_below(path, &format!("/s/{}", spec.name)));
+        let has_base = |spec: &&ServiceSpec, path: &str| {
+            let base = spec.origin.base();
+            !base.is_empty() && is_below(path, base)
+        };
+        let behind = |path: &str| match its.first() {
+            _ if is_whole(path) => Some("/s/NAME".to_owned()),
+            Some(first) if its.iter().all(|spec| has_base(spec, path)) => Some(first.origin.base().to_owned()),
+            _ => None,
         };
         let paths = self.paths.unwrap_or_default().iter().map(Glob::as_str);
-        paths.filter_map(|path| Some(self.note("path", &what(path)?))).collect()
+        let what = |behind: String, path: &str| {
+            format!("has the path {path:?}, and a path is what comes behind {behind}: that is not written")
+        };
+        paths.filter_map(|path| Some(self.note("path", &what(behind(path)?, path)))).collect()
     }
 
     /// Paths that are written with a query.

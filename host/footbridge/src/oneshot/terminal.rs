@@ -14,6 +14,7 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     poll::{PollFd, PollFlags, poll},
     sys::{
         signal::Signal,
@@ -169,8 +170,10 @@ impl<'t> TakenTerminal<'t> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let mut looked_at = [PollFd::new(self.terminal.as_fd(), PollFlags::POLLOUT)];
-                    if poll(&mut looked_at, ROOM)? == 0 {
-                        return Err(error);
+                    match poll(&mut looked_at, ROOM) {
+                        Ok(0) => return Err(error),
+                        Ok(_) | Err(Errno::EINTR) => {}
+                        Err(errno) => return Err(errno.into()),
                     }
                 }
                 Err(error) => return Err(error),

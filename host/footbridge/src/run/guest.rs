@@ -36,17 +36,25 @@ pub(crate) struct ReplaceableProgram {
 }
 
 impl GuestBinaries {
-    /// Checks that where a guest may write this nothing of it is, nor this program, by any of their names.
-    pub(crate) fn check_out_of_reach(&self, writable: &Writable) -> Result<(), ReplaceableProgram> {
+    /// Finds them, where a guest that may write this can replace neither them nor this program, by any of their names.
+    pub(crate) fn out_of_reach(writable: &Writable) -> anyhow::Result<Self> {
+        let guest = Self::find()?;
         let own = [env::current_exe().ok(), as_started()].into_iter().flatten();
-        for program in own.chain([self.tool_cli.clone(), self.relay.clone()]) {
-            let another = writable.another_name(&program).map(|(name, _)| name);
-            if let Some(exposed) = writable.reaches(&program).then(|| program.clone()).or(another) {
-                let folder = program.parent().map(Path::to_owned).unwrap_or_default();
-                return Err(ReplaceableProgram { program: exposed, folder });
-            }
+        let mut all: Vec<PathBuf> = own.chain([guest.tool_cli.clone(), guest.relay.clone()]).collect();
+        let replaceable = |program: &Path, exposed: PathBuf| {
+            let folder = program.parent().map(Path::to_owned).unwrap_or_default();
+            ReplaceableProgram { program: exposed, folder }
+        };
+        if let Some(program) = all.iter().find(|program| writable.reaches(program)) {
+            return Err(replaceable(program, program.clone()).into());
         }
-        Ok(())
+        // Of one that has other names, a folder is looked through for them.
+        all.iter_mut().for_each(|program| *program = program.canonicalize().unwrap_or_else(|_| program.clone()));
+        all.dedup();
+        match all.iter().find_map(|program| Some((program, writable.another_name(program)?.0))) {
+            Some((program, name)) => Err(replaceable(program, name).into()),
+            None => Ok(guest),
+        }
     }
 
     /// Finds them in the folder that `FOOTBRIDGE_GUEST_DIR` names, or beside this program.

@@ -162,11 +162,9 @@ pub(crate) const HARNESS_FAILED: i32 = 125;
 /// When the harness, the sandbox or the command cannot be started.
 pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> {
     crate::log::of_run(&folders.state);
-    let guest = GuestBinaries::find()?;
-    guest.check_out_of_reach(&run.writable)?;
+    let guest = GuestBinaries::out_of_reach(&run.writable)?;
     // What is missing is said before anything is started.
-    let choice = Choice::make(&run).await?;
-    engine_root::say_what_it_can(run.sandbox, &run.engine_args);
+    let choice = choose(&run).await?;
     let files = AskedFiles::of(&run, folders)?;
     let choice = choice.mounting(&files.container);
     let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
@@ -217,6 +215,13 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     ending::look(move || files.say_what_appeared(), note, &mut ended).await;
     ending::end(rest.end(harness.stop()), &mut ended).await;
     ended.status
+}
+
+/// What isolates the command. Says what that does not keep from it.
+async fn choose(run: &Run) -> anyhow::Result<Choice> {
+    let choice = Choice::make(run).await?;
+    engine_root::say_what_it_can(run.sandbox, &run.engine_args);
+    Ok(choice)
 }
 
 /// How the command comes by `tool-cli`.

@@ -16,6 +16,8 @@ use crate::regular_file::open_regular;
 
 /// Bytes of one file that are read.
 const MAX_SETTINGS: u64 = 1 << 20;
+/// The same of one that holds a path.
+const MAX_LED: u64 = 8 << 10;
 /// Files that are read, with those that others include, and paths that they lead to.
 const MAX_FILES: usize = 100;
 const MAX_PATHS: usize = 1_000;
@@ -194,7 +196,7 @@ pub(super) fn object_format(main: &Path) -> Option<ObjectFormat> {
 
 /// Where a small file of git's leads, as `.git`, `gitdir` and `commondir` do; from its own folder.
 pub(super) fn leads_to(file: &Path) -> Option<PathBuf> {
-    let text = text(file, MAX_SETTINGS)?.characters;
+    let text = text(file, MAX_LED)?.characters;
     let text = text.trim_end_matches(['\n', '\r']);
     let path = text.strip_prefix("gitdir: ").unwrap_or(text);
     Some(file.parent()?.join(as_path(path))).filter(|_| !path.is_empty())

@@ -37,6 +37,8 @@ const MAX_ENTRIES: usize = 50_000;
 const MAX_IN_FOLDER: usize = 1_000;
 /// Links in guarded folders that are followed: each is a mount, and so is what it leads to.
 const MAX_LINKS: usize = 2_000;
+/// Files that editors open as a project: each is a mount.
+const MAX_PROJECTS: usize = 100;
 /// Bytes of git's settings that are read.
 const MAX_SETTINGS: u64 = 64 << 20;
 /// How long is looked at most.
@@ -117,6 +119,9 @@ struct Search {
     settings_left: u64,
     entries_left: usize,
     links_left: usize,
+    projects_left: usize,
+    /// What the folder itself obeys, before anything that a command could make more of.
+    own: HashSet<PathBuf>,
     /// Folders of hooks among what was found: a script in one is the first that is run.
     hooks: Vec<PathBuf>,
     until: Instant,
@@ -132,6 +137,8 @@ impl Default for Search {
             settings_left: MAX_SETTINGS,
             entries_left: MAX_ENTRIES,
             links_left: MAX_LINKS,
+            projects_left: MAX_PROJECTS,
+            own: HashSet::new(),
             hooks: Vec::new(),
             until: Instant::now() + LIMIT,
         }
@@ -143,6 +150,7 @@ impl Search {
         let mut search = Self::default();
         search.add_users_git(folder);
         search.add_all_in(folder);
+        search.is_own();
         search.add_nested(folder);
         search
     }
@@ -229,8 +237,10 @@ impl Search {
     /// All names in this folder that others run or obey, whether they are there or not.
     fn add_all_in(&mut self, folder: &Path) {
         self.add(GUARDED.iter().map(|name| folder.join(name)));
-        self.add_projects(folder);
         self.found.begun.extend(INSTRUCTIONS.iter().map(|name| folder.join(name)));
+        // A file that names the repository of a work tree, with its settings.
+        let jj = folder.join(".jj/repo");
+        self.add_if([jj], |jj| !jj.is_dir());
         let git = folder.join(".git");
         if git.is_dir() {
             self.add_git(&git, folder, DEPTH);
@@ -241,13 +251,11 @@ impl Search {
             }
             self.add([git]);
         }
-        // A file that names the repository of a work tree, with its settings.
-        let jj = folder.join(".jj/repo");
-        self.add_if([jj], |jj| !jj.is_dir());
         if is_git(folder) {
             let tree = self.work_tree(folder).unwrap_or_else(|| folder.to_owned());
             self.add_git(folder, &tree, DEPTH);
         }
+        self.add_projects(folder);
     }
 
     /// Files there that editors open as a project.
@@ -257,9 +265,15 @@ impl Search {
                 return;
             }
             let path = entry.path();
-            if is_project(&path) {
-                self.add([path]);
+            if !is_project(&path) {
+                continue;
             }
+            if self.projects_left == 0 {
+                self.found.is_cut = true;
+                return;
+            }
+            self.projects_left -= 1;
+            self.found.paths.push(path);
         }
     }
 
@@ -283,9 +297,16 @@ impl Search {
         // First by the tree that is worked in: of others a command may have made as many as it likes.
         let obeyed = Obeyed::of(settings, &self.users);
         self.add_obeyed(&obeyed, tree, tree);
+        self.is_own();
         let (work_trees, of_trees) = listed(&main.join("worktrees"));
         self.add(of_trees);
-        let mut trees: Vec<PathBuf> = work_trees.iter().filter_map(|inner| self.work_tree(inner)).collect();
+        let mut trees = Vec::new();
+        for inner in &work_trees {
+            if self.has_no_more() {
+                return;
+            }
+            trees.extend(self.work_tree(inner));
+        }
         once_each(&mut trees);
         for other in trees.iter().filter(|other| *other != tree) {
             if self.has_no_more() {
@@ -301,6 +322,13 @@ impl Search {
                 self.add_if(its.iter().map(|tree| tree.join(".git")), |git| !git.is_dir());
                 self.add_git(inner, its.as_deref().unwrap_or(tree), depth - 1);
             }
+        }
+    }
+
+    /// What was found up to here is what the folder itself obeys.
+    fn is_own(&mut self) {
+        if self.own.is_empty() {
+            self.own = self.found.paths.iter().cloned().collect();
         }
     }
 
@@ -346,10 +374,10 @@ impl Search {
     /// Links in folders that were found, since what they lead to is obeyed as it were in there; and files by other names.
     fn add_inner(&mut self, root: &Path) {
         let of_hooks: HashSet<&PathBuf> = self.hooks.iter().collect();
-        let is_of_hooks = |path: &&PathBuf| path.ends_with("hooks") || of_hooks.contains(path);
-        let (hooks, others): (Vec<&PathBuf>, Vec<&PathBuf>) = self.found.paths.iter().partition(is_of_hooks);
-        let mut ahead: VecDeque<(PathBuf, usize)> =
-            hooks.into_iter().chain(others).map(|path| (path.clone(), 0)).collect();
+        let is_of_hooks = |path: &PathBuf| path.ends_with("hooks") || of_hooks.contains(path);
+        let mut all: Vec<&PathBuf> = self.found.paths.iter().collect();
+        all.sort_by_key(|path| (!self.own.contains(*path), !(self.own.contains(*path) && is_of_hooks(path))));
+        let mut ahead: VecDeque<(PathBuf, usize)> = all.into_iter().map(|path| (path.clone(), 0)).collect();
         while let Some((at, depth)) = ahead.pop_front() {
             if self.is_late() {
                 return;

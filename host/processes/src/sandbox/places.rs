@@ -202,7 +202,7 @@ pub const CREDENTIAL_VARIABLES: [&str; 17] = [
 ];
 
 /// Names in a folder that can be written which editors, agents, shells and hooks run or obey outside.
-pub const GUARDED: [&str; 140] = [
+pub const GUARDED: [&str; 141] = [
     ".vscode",
     ".idea",
     ".zed",
@@ -287,7 +287,6 @@ pub const GUARDED: [&str; 140] = [
     ".lazygit.yml",
     ".RData",
     "irbrc",
-    ".bsp",
     ".theia",
     ".bundle/config",
     ".ghcid",
@@ -295,7 +294,9 @@ pub const GUARDED: [&str; 140] = [
     ".pylintrc",
     ".lvimrc",
     ".ycm_extra_conf.py",
-    ".mvn",
+    ".mvn/extensions.xml",
+    ".mvn/jvm.config",
+    ".mvn/maven.config",
     ".githooks",
     ".husky",
     ".pre-commit-config.yaml",

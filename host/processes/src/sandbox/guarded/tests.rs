@@ -296,3 +296,29 @@ fn so_many_links_are_followed_and_no_more_since_each_is_a_mount() {
     let links = found.paths.iter().filter(|path| path.is_symlink()).count();
     assert!(found.is_cut && links == MAX_LINKS, "{links}");
 }
+
+#[test]
+fn links_of_work_trees_and_projects_that_a_command_made_take_no_place_either() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+    for folder in [".git/objects", ".vscode", "tools"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    fs::write(at(".git/HEAD"), "").unwrap();
+    fs::write(at("tools/tasks.json"), "").unwrap();
+    symlink("../tools/tasks.json", at(".vscode/tasks.json")).unwrap();
+    for tree in ["a", "b", "c"] {
+        let hooks = at(&format!(".git/worktrees/{tree}/hooks"));
+        fs::create_dir_all(&hooks).unwrap();
+        fs::write(hooks.with_file_name("gitdir"), "/missing/.git\n").unwrap();
+        (0..MAX_IN_FOLDER - 1).for_each(|number| symlink("/x", hooks.join(number.to_string())).unwrap());
+    }
+    (0..=MAX_PROJECTS).for_each(|number| fs::write(at(&format!("{number}.code-workspace")), "").unwrap());
+    let found = guarded(&at(""));
+    assert!(found.is_cut);
+    for name in [".vscode/tasks.json", ".git/config", ".git/hooks"] {
+        assert!(found.paths.contains(&at(name)), "{name}");
+    }
+    let projects = found.paths.iter().filter(|path| is_project(path)).count();
+    assert_eq!(projects, MAX_PROJECTS);
+}

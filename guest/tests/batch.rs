@@ -221,7 +221,7 @@ fn what_is_wrong_with_the_bytes_of_a_line_is_told_by_its_place() {
     assert!(told.starts_with("this is no call: it is not UTF-8 at byte 24. A line is"), "{told}");
     let (_, lines, _) = bridge.runs(&[], r#" {"server":"s","tool":"t","arguments":{"n":1,"n":2}}"#);
     let told = lines[0]["error"]["message"].as_str().unwrap();
-    assert!(told.starts_with("this is no call: this name is in its object already, column 46."), "{told}");
+    assert!(told.starts_with("this is no call: this name is there twice in its object, column 46."), "{told}");
 }
 
 #[test]

@@ -223,19 +223,21 @@ fn an_interrupt_ends_with_130_and_closes_the_connection() {
 }
 
 #[test]
-fn a_request_beyond_what_a_bridge_takes_is_not_sent() {
-    let bridge = Bridge::of_generation(0);
-    let mut child = tool_cli(&bridge, &["s", "t", "-", "--exit-codes"])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let arguments = json!({"x": "y".repeat(1_048_500)}).to_string();
-    child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
-    let (code, _, stderr) = told(&child.wait_with_output().unwrap());
-    assert_eq!(code, Some(7), "{stderr}");
-    assert!(stderr.contains("make the arguments smaller"), "{stderr}");
-    assert!(bridge.got.lock().unwrap().is_empty());
+fn a_request_beyond_what_any_bridge_takes_is_not_sent() {
+    for (bytes, is_sent) in [((16 << 20) - 76, false), (3 << 20, true)] {
+        let bridge = Bridge::result(json!({"content": []}));
+        let mut child = tool_cli(&bridge, &["s", "t", "-", "--exit-codes"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let arguments = json!({"x": "y".repeat(bytes)}).to_string();
+        child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+        let (code, _, stderr) = told(&child.wait_with_output().unwrap());
+        assert_eq!(code, Some(if is_sent { 0 } else { 7 }), "{stderr}");
+        assert_eq!(stderr.contains("make the arguments smaller"), !is_sent, "{stderr}");
+        assert_eq!(bridge.got.lock().unwrap().len(), usize::from(is_sent));
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn help_lists_all_tools_by_untouched_names_and_one_in_full() {
         "--tags <TEXT>",
         "--filter <JSON>",
         "--arg.json <TEXT>",
-        "--json_file <TEXT>",
+        "--arg.json_file <TEXT>",
         "--json-file <FILE>",
         "Input schema:",
         "\"$defs\"",
@@ -113,9 +113,13 @@ fn flags_and_json_become_the_arguments() {
     assert_eq!(said, "--city beats \"city\" of the JSON\n");
     let file = folder.path().join("arguments.json");
     fs::write(&file, given).unwrap();
-    // The option is the option, whatever a tool's argument is called.
-    let (arguments, _) = called(&["--json-file", file.to_str().unwrap(), "--json_file", "theirs", "--no-dry-run"]);
+    // In front of the tool's name the option is the option, whatever an argument is called; behind it either may be meant.
+    let file = file.to_str().unwrap();
+    let own = ["s__t", "--json_file", "theirs", "--no-dry-run", "--output", "json"];
+    let ran = host.mcp_tool(&[&["--json-file", file][..], &own].concat()).well();
+    let arguments = json_of(json_of(&ran)["content"][0]["text"].as_str().unwrap());
     assert_eq!(arguments["city"], "Bern");
+    host.mcp_tool(&["s__t", "--json-file", file]).fails(2, &["write --arg.json_file for the argument"]);
     assert_eq!((&arguments["json_file"], &arguments["dry_run"]), (&json!("theirs"), &json!(false)));
     let mut piped = Running::start(&mut host.mcp_tool_of(&["s__t", "--json-stdin", "--days", "2"]));
     piped.hears(given);
@@ -163,7 +167,7 @@ fn what_does_not_fit_is_said_and_nothing_is_started() {
         ),
         (&["--via", "x", "s__t", "--city", "x", "--policy", "open"], ["--policy and --via are given", ""]),
         (&["s__odd", "--x y", "1"], ["unexpected argument '--x y'", "\"x y\" has no flag: give it by --json"]),
-        (&["s__t", "--json-file", "nowhere.json"], ["from nowhere.json", "No such file"]),
+        (&["--json-file", "nowhere.json", "s__t"], ["from nowhere.json", "No such file"]),
         (&["s__tt"], ["no tool \"tt\"", "--refresh asks again"]),
         (&["s__othr"], ["no tool \"othr\"", "did you mean \"other\"?"]),
         (&["t"], ["there is no tool \"t\"", "there are s__odd, s__other, s__t"]),

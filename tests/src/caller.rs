@@ -22,12 +22,12 @@ impl Host {
         self.path().join("cache")
     }
 
-    /// `footbridge` with these words and this host's configuration files behind the first one.
+    /// `footbridge` with these words and, unless they are about a session, this host's configuration files behind the first one.
     #[must_use]
     pub fn one_shot_of(&self, words: &[&str]) -> Command {
         let (first, rest) = words.split_first().unwrap();
         let mut all = vec![OsStr::new(first)];
-        for config in &self.configs {
+        for config in self.configs.iter().filter(|_| !rest.contains(&"--via")) {
             all.extend([OsStr::new("--config"), config.as_os_str()]);
         }
         all.extend(rest.iter().map(OsStr::new));
@@ -46,7 +46,8 @@ impl Host {
     /// `mcp-tool` with these words, and this host's configuration files before them.
     #[must_use]
     pub fn mcp_tool_of(&self, words: &[&str]) -> Command {
-        let configs = self.configs.iter().flat_map(|config| ["--config", config.to_str().unwrap()]);
+        let configs = self.configs.iter().filter(|_| !words.contains(&"--via"));
+        let configs = configs.flat_map(|config| ["--config", config.to_str().unwrap()]);
         self.only_mcp_tool(&configs.chain(words.iter().copied()).collect::<Vec<_>>())
     }
 

@@ -45,11 +45,13 @@ pub(crate) const SWITCHED_OFF: &str = "\x1b[>4m\x1b[=0u\x1b[0m\x1b(B\x0f\x1b>\x1
 pub(crate) fn raw(before: &Termios, ends_lines: bool) -> Termios {
     let mut raw = before.clone();
     cfmakeraw(&mut raw);
-    if ends_lines {
-        raw.output_flags = before.output_flags;
+    if !ends_lines {
+        return raw;
     }
-    // As a terminal gives them back: otherwise they differ from what was set by what is behind the flags.
-    Termios::from(nix::libc::termios::from(raw))
+    // As a terminal gives them back: set by the flags alone, they would differ from that by what is behind these.
+    let mut raw = nix::libc::termios::from(raw);
+    raw.c_oflag = before.output_flags.bits();
+    Termios::from(raw)
 }
 
 /// Gives a terminal these settings back if it is raw, and takes it off the screen of a borrower.
@@ -105,7 +107,9 @@ mod tests {
             let pty = openpty(None, None).unwrap();
             let before = tcgetattr(&pty.slave).unwrap();
             tcsetattr(&pty.slave, SetArg::TCSANOW, &raw(&before, ends_lines)).unwrap();
-            assert_ne!(tcgetattr(&pty.slave).unwrap(), before);
+            let set = tcgetattr(&pty.slave).unwrap();
+            assert_eq!(set.output_flags == before.output_flags, ends_lines);
+            assert_ne!(set, before);
             restore_to(&pty.slave, &before);
             assert_eq!(tcgetattr(&pty.slave).unwrap(), before, "{ends_lines}");
         }

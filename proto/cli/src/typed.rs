@@ -229,8 +229,8 @@ mod tests {
             assert_eq!(refused(text), told, "{text}");
         }
         for (text, told) in [
-            (r#"{"q":"a","ü":{},"q":"b"}"#, "line 1, column 17: this name is in its object already"),
-            ("\n{\"b\": {\"c\": 1,\n  \"c\": 2}}", "line 3, column 3: this name is in its object already"),
+            (r#"{"q":"a","ü":{},"q":"b"}"#, "line 1, column 17: this name is there twice in its object"),
+            ("\n{\"b\": {\"c\": 1,\n  \"c\": 2}}", "line 3, column 3: this name is there twice in its object"),
             (r#"{"a": "\ud800"}"#, "line 1, column 8: this escape is half of a surrogate pair"),
         ] {
             assert_eq!(refused(text), told, "{text}");

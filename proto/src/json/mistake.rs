@@ -61,7 +61,7 @@ impl JsonMistake {
     pub fn check_strictly(text: &str) -> Result<(), Self> {
         let (at, what) = match super::check(text.as_bytes(), usize::MAX) {
             Ok(_) => return Ok(()),
-            Err(JsonError::DuplicateName(at)) => (at, "this name is in its object already"),
+            Err(JsonError::DuplicateName(at)) => (at, "this name is there twice in its object"),
             Err(JsonError::LoneSurrogate(at)) => (at, "this escape is half of a surrogate pair"),
             Err(JsonError::Syntax(at)) => (at, "this is no JSON"),
             Err(JsonError::NotUtf8 | JsonError::TooDeep(_)) => return Ok(()),

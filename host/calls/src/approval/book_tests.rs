@@ -365,8 +365,8 @@ fn under_another_policy_nothing_of_the_one_before_counts() {
 #[test]
 fn of_a_service_that_is_another_nothing_counts() {
     let mut desk = Desk::new();
-    let of = |arguments, service| Key { service: Some(service), kind: "http", ..key(1, arguments, 1) };
-    let [asked, granted, remembered, stays, tool] = [of(1, 7), of(2, 7), of(3, 7), of(4, 8), key(1, 5, 1)];
+    let of = |session, arguments, service| Key { service: Some(service), kind: "http", ..key(session, arguments, 1) };
+    let [asked, granted, remembered, stays, tool] = [of(1, 1, 7), of(1, 2, 7), of(1, 3, 7), of(2, 4, 8), key(2, 5, 1)];
     let waiters = [&asked, &granted, &remembered, &stays, &tool].map(|key| desk.waits(key));
     let ids = waiters.map(|waiter| desk.looks(waiter).0);
     desk.allows(ids[1]).unwrap();
@@ -375,7 +375,7 @@ fn of_a_service_that_is_another_nothing_counts() {
     desk.book.services_changed(|name, number| name == "s" && number == 8);
     assert_eq!(desk.state(1, ids[0]), Some(State::Outdated));
     assert_eq!(desk.state(1, ids[1]), Some(State::Expired));
-    assert_eq!((desk.state(1, ids[3]), desk.state(1, ids[4])), (Some(State::Pending), Some(State::Pending)));
+    assert_eq!((desk.state(2, ids[3]), desk.state(2, ids[4])), (Some(State::Pending), Some(State::Pending)));
     assert_eq!(desk.book.remembered().count(), 0);
     assert_eq!(desk.allows(ids[0]), Err(Some(State::Outdated)), "whoever answers hears that it counts no more");
 }

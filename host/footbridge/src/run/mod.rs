@@ -12,7 +12,6 @@ mod commands;
 mod container_files;
 mod delivery;
 mod ending;
-mod engine_root;
 mod exposed;
 mod folder;
 mod git_files;
@@ -164,7 +163,7 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     crate::log::of_run(&folders.state);
     let guest = GuestBinaries::out_of_reach(&run.writable)?;
     // What is missing is said before anything is started.
-    let choice = choose(&run).await?;
+    let choice = Choice::make(&run).await?;
     let files = AskedFiles::of(&run, folders)?;
     let choice = choice.mounting(&files.container);
     let folder = RunFolder::create(&folders.runtime, tools(&choice, &guest))?;
@@ -215,13 +214,6 @@ pub(crate) async fn run(mut run: Run, folders: &Folders) -> anyhow::Result<i32> 
     ending::look(move || files.say_what_appeared(), note, &mut ended).await;
     ending::end(rest.end(harness.stop()), &mut ended).await;
     ended.status
-}
-
-/// What isolates the command. Says what that does not keep from it.
-async fn choose(run: &Run) -> anyhow::Result<Choice> {
-    let choice = Choice::make(run).await?;
-    engine_root::say_what_it_can(run.sandbox, &run.engine_args);
-    Ok(choice)
 }
 
 /// How the command comes by `tool-cli`.

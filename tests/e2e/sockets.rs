@@ -1,6 +1,12 @@
 //! Where a session listens, for programs that use the harness as a library: what is in the way is named and left alone.
 
-use std::{fs, net::TcpListener, os::unix::fs::symlink, os::unix::net::UnixListener, path::Path};
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{fs::symlink, net::UnixListener},
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use footbridge::{config::Config, harness::Harness};
 use footbridge_audit::FileJournal;
@@ -12,6 +18,7 @@ use footbridge_processes::launch::Launcher;
 use footbridge_proto::endpoint::Endpoint;
 use footbridge_tests::Guest;
 use tempfile::TempDir;
+use tokio::time::sleep;
 
 fn at(path: &Path) -> Endpoint {
     format!("unix:{}", path.display()).parse().unwrap()
@@ -35,8 +42,16 @@ async fn a_socket_that_is_taken_is_left_to_whoever_has_it() {
     assert!(text.contains(path.to_str().unwrap()) && text.contains("stop it, or choose another address"), "{text}");
     let _still_theirs = std::os::unix::net::UnixStream::connect(&path).unwrap();
     drop(theirs);
-    // Nobody answers there any more: what a crash left is replaced.
-    let ours = bind(&at(&path)).unwrap();
+    // Nobody answers there any more: what a crash left is replaced. A program that another test is just starting may hold it
+    // open for a moment more.
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let ours = loop {
+        match bind(&at(&path)) {
+            Ok(ours) => break ours,
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        sleep(Duration::from_millis(5)).await;
+    };
     let text = refusal(&at(&path));
     assert!(text.contains("is in use"), "{text}");
     drop(ours);

@@ -36,7 +36,7 @@ fn what_is_in_the_way_is_named_and_nothing_is_made() {
         (vec!["x", "--listen", "exec:sh"], 1, "nothing to listen on"),
         (vec!["x", "--listen", "tcp:0.0.0.0:0"], 1, "choose a loopback address"),
         (vec!["x", "--listen", &listen("taken.sock")], 1, "is in use"),
-        (vec!["x", "--listen", &listen("a.sock")], 1, "is in use"),
+        (vec!["x", "--listen", &listen("a.sock")], 1, "a.sock is where session first listens"),
         (vec!["x", "--listen", &listen("file")], 1, "no socket"),
         (vec!["x", "--listen", "tcp:127.0.0.1:0", "--listen", &listen("taken.sock")], 1, "is in use"),
         (vec!["x", "--listen", "vsock:any:7179"], 1, "--peer-cid"),

@@ -526,9 +526,10 @@ fn lasting(listen: &Listen, listener: &Listener) -> Listen {
 /// token to the other one.
 fn is_of_none(all: &AllKept, listen: &Listen) -> Result<(), Refusal> {
     let is_it = |other: &&Listen| (&other.endpoint, other.peer_cid) == (&listen.endpoint, listen.peer_cid);
-    let Some(other) = all.values().find(|kept| kept.stored.listens.iter().any(|other| is_it(&other))) else {
-        return Ok(());
-    };
+    // Of a virtual machine that is taken, binding says more.
+    let counts = |kept: &&Kept| kept.closed.is_some() || listen.peer_cid.is_none();
+    let its = |kept: &&Kept| kept.stored.listens.iter().any(|other| is_it(&other));
+    let Some(other) = all.values().filter(counts).find(its) else { return Ok(()) };
     let (endpoint, name) = (&listen.endpoint, &other.stored.name);
     let closed = if other.closed.is_some() { ", which is closed by now" } else { "" };
     let message =

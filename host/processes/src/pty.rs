@@ -157,8 +157,7 @@ impl Local {
         let raw = if self.forwards_keys { Some(Raw::enter(&self.terminal, ends_lines)?) } else { None };
         let local = sys::watched(self.terminal).map_err(TerminalError::Watch)?;
         let command = sys::watched(command).map_err(TerminalError::Watch)?;
-        let is_all = self.is_terminal[1] && self.is_terminal[2];
-        Ok(Attached { local, command, raw, is_all })
+        Ok(Attached { local, command, raw })
     }
 }
 
@@ -176,8 +175,6 @@ pub struct Attached {
     local: AsyncFd<OwnedFd>,
     command: AsyncFd<OwnedFd>,
     raw: Option<Raw>,
-    /// Whether all that the command writes comes by here.
-    is_all: bool,
 }
 
 impl Attached {
@@ -195,7 +192,7 @@ impl Attached {
     ) -> Result<T, TerminalError> {
         let mut events = Events::listen(self.raw.is_some()).map_err(TerminalError::Watch)?;
         // For the keeper, should this process be killed.
-        let _whose_terminal_it_is_may_do_so = mark_unended(self.local.get_ref(), window::draws());
+        let _whose_terminal_it_is_may_do_so = mark_unended(self.local.get_ref(), self.raw.is_some() && window::draws());
         // The window may have changed between the start and now.
         self.resize();
         let modes = Mutex::new(Modes::default());

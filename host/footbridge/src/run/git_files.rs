@@ -89,7 +89,8 @@ impl GitFiles {
         if !self.0.is_whole {
             report::note(
                 "footbridge: not all repositories could be looked at for forged indexes, by which git would write, delete or \
-                 read any file of yours: remove .git/index and .git/MERGE_RR before you use git in one that is not yours alone",
+                 read any file of yours, and for replacements, by which it shows others than it has: remove .git/index and \
+                 .git/MERGE_RR before you use git in one that is not yours alone, and use git --no-replace-objects",
             );
         }
     }

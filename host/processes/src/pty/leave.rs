@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use nix::sys::stat::{SFlag, fstat};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use tokio::time::sleep;
@@ -26,19 +27,27 @@ impl Attached {
         }
         let local = self.local.get_ref();
         let in_front = tcgetpgrp(local).is_ok_and(|group| group == getpgrp());
+        let is_piped = [fstat(io::stdout()), fstat(io::stderr())].into_iter().flatten().any(|to| is_pipe(to.st_mode));
+        // Otherwise somebody else draws there, or reads its keys: a pager behind a pipe, whoever is in front of a job.
+        let is_ours = in_front && self.raw.is_some() && !is_piped;
         let (text, is_clean) = {
             let modes = modes.lock().unwrap_or_else(PoisonError::into_inner);
-            let text = modes.ended(!in_front);
-            // What went past this file may end in a string as well.
-            (if text.is_empty() && !self.is_all { ENDS.to_owned() } else { text }, modes.is_left_clean())
+            let text = modes.ended(!is_ours);
+            // What went past this file, as through `| cat`, may end in a string as well.
+            let past = text.is_empty() && in_front && is_piped;
+            (if past { ENDS.to_owned() } else { text }, modes.is_left_clean())
         };
         write_all(&self.local, text.as_bytes(), |_| ()).await?;
         let _it_is_only_for_us = mark_unended(local, false);
-        // Keys of the background are somebody else's.
-        if !is_clean && in_front {
+        if !is_clean && is_ours {
             sleep(ANSWER).await;
             tcflush(local, FlushArg::TCIFLUSH)?;
         }
         Ok(())
     }
+}
+
+fn is_pipe(mode: nix::libc::mode_t) -> bool {
+    let kind = SFlag::from_bits_truncate(mode) & SFlag::S_IFMT;
+    kind == SFlag::S_IFIFO || kind == SFlag::S_IFSOCK
 }

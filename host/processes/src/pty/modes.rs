@@ -89,20 +89,26 @@ impl Modes {
         }
     }
 
-    /// Whether the command left the terminal as one that only wrote text does, in whatever colours.
+    /// Whether the command left the terminal as one that only wrote text does, in whatever colours, and asked it nothing.
     pub(super) fn is_left_clean(&self) -> bool {
-        let all_is_as_at_first = self.private.is_empty() && self.public.is_empty() && self.region.is_none();
-        let is_ended = self.at == At::Ground && all_is_as_at_first && !self.alternate && !self.keypad;
-        is_ended && self.other_keys.is_none() && !self.colours.may_be_changed() && self.written.is_drawn()
+        self.is_as_at_first() && self.written.is_drawn()
+    }
+
+    /// Whether no mode, no screen and no colour of the terminal is another than at first, and nothing is open.
+    fn is_as_at_first(&self) -> bool {
+        let no_modes = self.private.is_empty() && self.public.is_empty() && self.region.is_none();
+        let no_more = !self.keypad && self.other_keys.is_none() && !self.colours.may_be_changed();
+        self.at == At::Ground && no_modes && !self.alternate && no_more
     }
 
     /// What makes the terminal fit for whoever uses it after the command: nothing after text, and where the command left it
     /// clean nothing that shows. With `only_ends`, whoever draws there besides keeps their modes.
     pub(super) fn ended(&self, only_ends: bool) -> String {
-        if self.written.is_text() && self.is_left_clean() {
+        if self.written.is_text() && self.is_as_at_first() {
             return String::new();
         }
-        if only_ends || self.is_left_clean() {
+        // Who has their own screen and modes there keeps them where the command can have changed none.
+        if only_ends || (self.is_as_at_first() && self.written.is_told()) {
             return ENDS.to_owned();
         }
         let mut text = CLEAN.to_owned();

@@ -13,7 +13,7 @@ use nix::unistd::{getpgrp, tcgetpgrp, write};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::{Attached, Modes, SAVED, write_all};
-use crate::terminal::{LEAVE, mark};
+use crate::terminal::{LEAVE, mark, mark_unended, window};
 
 /// Turns to the alternate screen, which a stop leaves.
 pub(super) const ALTERNATE: &str = "\x1b[?1049h";
@@ -89,6 +89,8 @@ impl Attached {
         // In one go or not at all: a terminal that takes nothing now must not hold up the stop.
         let _as_far_as_there_is_room = write(terminal, text.as_bytes());
         let _it_is_only_for_us = mark(terminal, false);
+        // Until it goes on, the terminal is the shell's.
+        let _it_is_only_for_us = mark_unended(terminal, false);
         if let Some((_, before, _)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
             let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, before);
         }
@@ -106,6 +108,7 @@ impl Attached {
         if let Some((_, _, raw)) = &*SAVED.lock().unwrap_or_else(PoisonError::into_inner) {
             let _terminal_may_be_gone = tcsetattr(terminal, SetArg::TCSANOW, raw);
         }
+        let _it_is_only_for_us = mark_unended(terminal, window::draws());
         self.resize();
         true
     }

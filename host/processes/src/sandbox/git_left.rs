@@ -125,12 +125,9 @@ impl GitLeft {
         if let Err(fault) = git.conflicts() {
             self.add(git, looked_at, fault.to_string(), fault.is_forged());
         }
-        match replaced_in(&git.at, git.until) {
-            Ok(found) => {
-                self.replaced.extend(found.into_iter().map(|(name, says)| (git.git.folder.join(name), says)));
-            }
-            Err(_) => self.is_whole = false,
-        }
+        let (found, is_whole) = replaced_in(&git.at, git.until);
+        self.replaced.extend(found.into_iter().map(|(name, says)| (git.git.folder.join(name), says)));
+        self.is_whole &= is_whole;
         if statat(&git.at, RESOLUTIONS, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             self.resolutions.insert(git.git.folder.join(RESOLUTIONS));
         }

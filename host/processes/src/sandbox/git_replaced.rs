@@ -27,26 +27,16 @@ const MAX_NAMES: usize = 10_000;
 const MAX_DEPTH: usize = 16;
 const MAX_BYTES: u64 = 64 << 20;
 
-/// What there is, each name from the folder of git with what it says. An error where not all could be looked at.
-pub(super) fn replaced_in(at: &impl AsFd, until: Instant) -> io::Result<BTreeMap<String, Digest>> {
+/// What there is, each name from the folder of git with what it says, and whether all could be looked at: one that cannot
+/// be keeps no other from being found.
+pub(super) fn replaced_in(at: &impl AsFd, until: Instant) -> (BTreeMap<String, Digest>, bool) {
     let mut found = Found { all: BTreeMap::new(), until };
-    found.add_packed(at)?;
-    if let Some(refs) = folder_in(at, REPLACE[0])?
-        && let Some(replace) = folder_in(&refs, REPLACE[1])?
-    {
-        found.add_below(&replace, &REPLACE.join("/"), MAX_DEPTH)?;
-    }
+    let mut went = vec![found.add_loose(at)];
     for (folder, name) in PARENTS {
-        match folder {
-            Some(folder) => {
-                if let Some(inner) = folder_in(at, folder)? {
-                    found.add_file(&inner, name, format!("{folder}/{name}"))?;
-                }
-            }
-            None => found.add_file(at, name, name.to_owned())?,
-        }
+        went.push(found.add_parents(at, folder, name));
     }
-    Ok(found.all)
+    went.push(found.add_packed(at));
+    (found.all, went.iter().all(Result::is_ok))
 }
 
 struct Found {
@@ -59,8 +49,26 @@ impl Found {
         if self.all.len() >= MAX_NAMES || Instant::now() > self.until {
             return Err(too_much());
         }
-        self.all.insert(name, Digest::of(says));
+        // What is packed comes last, and another file of its name holds.
+        self.all.entry(name).or_insert_with(|| Digest::of(says));
         Ok(())
+    }
+
+    fn add_loose(&mut self, at: &impl AsFd) -> io::Result<()> {
+        if let Some(refs) = folder_in(at, REPLACE[0])?
+            && let Some(replace) = folder_in(&refs, REPLACE[1])?
+        {
+            self.add_below(&replace, &REPLACE.join("/"), MAX_DEPTH)?;
+        }
+        Ok(())
+    }
+
+    fn add_parents(&mut self, at: &impl AsFd, folder: Option<&str>, name: &str) -> io::Result<()> {
+        let Some(folder) = folder else { return self.add_file(at, name, name.to_owned()) };
+        match folder_in(at, folder)? {
+            Some(inner) => self.add_file(&inner, name, format!("{folder}/{name}")),
+            None => Ok(()),
+        }
     }
 
     /// What is a link, or no file, is there as well.
@@ -104,20 +112,25 @@ impl Found {
     }
 
     fn add_below(&mut self, folder: &OwnedFd, shown: &str, depth: usize) -> io::Result<()> {
+        let mut went = Ok(());
         for entry in Dir::read_from(folder)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if name == "." || name == ".." {
                 continue;
             }
-            let below = format!("{shown}/{name}");
-            match folder_in(folder, &name)? {
-                Some(_) if depth == 0 => return Err(too_much()),
-                Some(inner) => self.add_below(&inner, &below, depth - 1)?,
-                None => self.add_file(folder, &name, below)?,
+            if Instant::now() > self.until {
+                return Err(too_much());
             }
+            let below = format!("{shown}/{name}");
+            let this = folder_in(folder, &name).and_then(|inner| match inner {
+                Some(_) if depth == 0 => Err(too_much()),
+                Some(inner) => self.add_below(&inner, &below, depth - 1),
+                None => self.add_file(folder, &name, below),
+            });
+            went = went.and(this);
         }
-        Ok(())
+        went
     }
 }
 
@@ -147,8 +160,13 @@ mod tests {
     fn replacements_and_other_parents_are_found_by_what_they_say_wherever_git_keeps_them() {
         let place = tempfile::tempdir().unwrap();
         let (at, soon) = (|name: &str| place.path().join(name), Instant::now() + Duration::from_secs(60));
-        let found = || replaced_in(&File::open(place.path()).unwrap(), soon);
-        assert!(found().unwrap().is_empty());
+        let looks = || replaced_in(&File::open(place.path()).unwrap(), soon);
+        let found = || {
+            let (found, is_whole) = looks();
+            assert!(is_whole);
+            found
+        };
+        assert!(found().is_empty());
         for folder in ["refs/replace/deep", "refs/heads", "info"] {
             fs::create_dir_all(at(folder)).unwrap();
         }
@@ -164,12 +182,16 @@ mod tests {
             fs::write(at(name), text).unwrap();
         }
         symlink("../heads/main", at("refs/replace/44")).unwrap();
-        let before = found().unwrap();
+        let before = found();
         let names = ["info/grafts", "refs/replace/11", "refs/replace/22", "refs/replace/44", "refs/replace/deep/33"];
         assert_eq!(before.keys().map(String::as_str).collect::<Vec<_>>(), [&names[..], &["shallow"]].concat());
         assert_eq!(before["refs/replace/11"], before["refs/replace/22"], "packed or not");
         fs::write(at("refs/replace/22"), "dd\n").unwrap();
-        assert_ne!(found().unwrap()["refs/replace/22"], before["refs/replace/22"]);
-        assert!(replaced_in(&File::open(place.path()).unwrap(), Instant::now() - Duration::from_secs(1)).is_err());
+        assert_ne!(found()["refs/replace/22"], before["refs/replace/22"]);
+        assert!(!replaced_in(&File::open(place.path()).unwrap(), Instant::now() - Duration::from_secs(1)).1);
+        // What cannot be looked at keeps nothing else from being found.
+        fs::create_dir_all(at(&format!("refs/replace/{}", "a/".repeat(MAX_DEPTH + 2)))).unwrap();
+        let (found, is_whole) = looks();
+        assert!(!is_whole && found.len() == before.len(), "{found:?}");
     }
 }

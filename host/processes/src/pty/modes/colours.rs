@@ -3,8 +3,11 @@
 //! It looks for operating system commands and nothing else, whatever else they stand in: a command cannot set a colour
 //! without one that is seen here. One that may do so counts.
 
-/// Those that change no colour: titles, the working folder, links, notes, the clipboard, marks of shells.
-const HARMLESS: [&[u8]; 9] = [b"0", b"1", b"2", b"7", b"8", b"9", b"52", b"133", b"633"];
+/// Those that change no colour: titles, the working folder, links, notes, the pointer, the clipboard, marks of shells.
+const HARMLESS: [&[u8]; 12] = [b"0", b"1", b"2", b"7", b"8", b"9", b"22", b"52", b"133", b"633", b"777", b"3008"];
+/// Those that set a colour for each value, and only ask for it where that is `?`; of the palette its index comes first.
+const ASKS: [&[u8]; 3] = [b"10", b"11", b"12"];
+const PALETTE: &[u8] = b"4";
 /// Longest number of a command that is looked at.
 const NUMBER: usize = 4;
 
@@ -29,6 +32,15 @@ enum At {
     Escape,
     /// In the number of an operating system command.
     Number(Vec<u8>),
+    /// In an index of the palette.
+    Index,
+    /// Before a value, or behind one that asks; with `indexed`, one of the palette.
+    Value {
+        indexed: bool,
+    },
+    Asked {
+        indexed: bool,
+    },
 }
 
 impl Colours {
@@ -45,8 +57,21 @@ impl Colours {
                 number.push(byte);
                 At::Number(number)
             }
+            (At::Number(number), b';') if ASKS.contains(&number.as_slice()) => At::Value { indexed: false },
+            (At::Number(number), b';') if number == PALETTE => At::Index,
+            (At::Index, b'0'..=b'9') => At::Index,
+            (At::Index, b';') => At::Value { indexed: true },
+            (At::Value { indexed }, b'?') => At::Asked { indexed },
+            (At::Asked { indexed: true }, b';') => At::Index,
+            (At::Asked { indexed: false }, b';') => At::Value { indexed: false },
+            (At::Asked { .. }, 0x07) => At::Elsewhere,
+            (At::Asked { .. }, 0x1b) => At::Escape,
             (At::Number(number), _) => {
                 self.may_be_changed |= !HARMLESS.contains(&number.as_slice());
+                if byte == 0x1b { At::Escape } else { At::Elsewhere }
+            }
+            (At::Index | At::Value { .. } | At::Asked { .. }, _) => {
+                self.may_be_changed = true;
                 if byte == 0x1b { At::Escape } else { At::Elsewhere }
             }
             (At::Escape, b']') => At::Number(Vec::new()),
@@ -79,6 +104,9 @@ mod tests {
             b"\x1b]Pf000000",
             b"\x1b]2;t\x07\x1b]17;x",
             b"\x1b]1337;SetColors=fg=000",
+            b"\x1b]10;?;#fff\x07",
+            b"\x1b]4;0;?;1;#fff\x07",
+            b"\x1b]11;?x\x07",
         ] {
             assert!(may_be_changed(bytes), "{}", bytes.escape_ascii());
         }
@@ -90,6 +118,7 @@ mod tests {
             "\x1b]0;title\x07\x1b]7;file:///x\x1b\\\x1b]133;A\x07\x1b]8;;https://x\x07",
             "\x1b[31mred\x1b[0m ]10; \u{201d}]4;",
             "\u{9e}4;",
+            "\x1b]11;?\x07\x1b]10;?;?\x1b\\\x1b]4;0;?;255;?\x07\x1b]22;pointer\x07",
         ] {
             assert!(!may_be_changed(bytes.as_bytes()), "{bytes:?}");
         }

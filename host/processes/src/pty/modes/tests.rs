@@ -134,6 +134,9 @@ fn what_a_command_leaves_is_ended_and_a_clean_terminal_stays_as_it_is() {
         assert_eq!(ended.contains("\x1b[?1049l"), open.contains("1049"));
         assert_eq!(after(open).ended(true), ENDS, "the modes of who is in front");
     }
+    for told in ["\x1b]0;a title\x07", "\x1b]8;;a\x1b\\", "\x1b[c", "a\0b", "\x1b]11;?\x07"] {
+        assert!(!after(told).is_left_clean() && after(told).ended(false) == ENDS, "{told:?}");
+    }
     assert!(after("\x1b]11;#000\x07").ended(false).contains(colours::BACK));
     assert!(after("\x1b[?6h").ended(false).ends_with("\x1b[?6l\x1b[999;1H"), "the origin is put back with the cursor");
     let switched = |mode: &u16, word: char| SWITCHED_OFF.contains(&format!("\x1b[?{mode}{word}"));

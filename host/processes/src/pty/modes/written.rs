@@ -24,6 +24,9 @@ enum Most {
     Text,
     /// Colours, where text goes, and what is erased.
     Drawn,
+    /// Besides, what stays no longer than it is written, but that the terminal may answer or show elsewhere: titles, links,
+    /// questions.
+    Told,
     /// Something else.
     Anything,
 }
@@ -55,12 +58,21 @@ impl Written {
         self.most <= Most::Drawn
     }
 
+    /// Whether it can have switched no mode and no screen.
+    pub(super) fn is_told(&self) -> bool {
+        self.most <= Most::Told
+    }
+
     pub(super) fn take(&mut self, byte: u8) {
         let (most, within) = match (std::mem::take(&mut self.within), byte) {
             (_, 0x1b) => (Most::Drawn, Within::Escape),
             // Bell, backspace, tab, line ends.
             (Within::Text | Within::Character { .. }, 0x07..=0x0d) => (Most::Text, Within::Text),
+            // What a terminal passes over, or answers.
+            (Within::Text | Within::Character { .. }, 0 | 0x05) => (Most::Told, Within::Text),
             (_, 0..=0x1f) => (Most::Anything, Within::Text),
+            // A title, a link, a colour of the palette; what comes of it is text here.
+            (Within::Escape, b']') => (Most::Told, Within::Text),
             (Within::Escape, b'[') => (Most::Drawn, Within::Sequence(Vec::new())),
             (Within::Escape, b'(') => (Most::Drawn, Within::Letters),
             // The cursor saved, put back, and moved by a line; the end of a string.
@@ -100,7 +112,11 @@ fn what_is(parameters: &[u8], last: u8) -> Most {
         b'@'..=b'H' | b'J'..=b'M' | b'P' | b'X' | b'`' | b'a' | b'd'..=b'f' | b'm' => is_plain,
         _ => false,
     };
-    if is_known { Most::Drawn } else { Most::Anything }
+    match last {
+        _ if is_known => Most::Drawn,
+        b'n' | b'c' => Most::Told,
+        _ => Most::Anything,
+    }
 }
 
 #[cfg(test)]
@@ -124,24 +140,24 @@ mod tests {
             assert!(!written.is_text() && written.is_drawn(), "{drawn:?}");
         }
         for else_ in [
-            &b"\x1b[c"[..],
-            b"\x1b]0;t\x07",
-            b"\x1bP",
+            &b"\x1bP"[..],
             b"\x1b[?1003h",
             b"\x1b[?25;1003h",
             b"\x1b[?1003r",
-            b"\x1b[6n",
             b"\x1b[>4;2m",
             b"\x1b[4h",
             b"\x1b(0",
             b"\x0e",
-            b"\x05",
             b"a\x90b",
             b"\xc2\x9d0;t",
-            b"\x1b[\x1b[c",
             b"\x1b[1\x0em",
         ] {
-            assert!(!after(else_).is_drawn(), "{}", else_.escape_ascii());
+            assert!(!after(else_).is_told(), "{}", else_.escape_ascii());
+        }
+        for told in [&b"\x1b[c"[..], b"\x1b]0;t\x07", b"\x1b]8;;a\x1b\\", b"\x1b[6n", b"\x05", b"a\0b", b"\x1b[\x1b[c"]
+        {
+            let written = after(told);
+            assert!(!written.is_drawn() && written.is_told(), "{}", told.escape_ascii());
         }
     }
 }

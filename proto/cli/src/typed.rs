@@ -86,10 +86,12 @@ pub fn arguments(typed: String) -> Result<Box<RawValue>, BadTypedArguments> {
     // Editors of some systems put a mark in front, which says nothing and is no part of JSON.
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     match RawValue::from_string(text.trim().to_owned()) {
-        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => match JsonMistake::check_strictly(&text) {
-            Ok(()) => Ok(raw),
-            Err(mistake) => Err(BadTypedArguments::NotAnObject(BadJson::At(mistake))),
-        },
+        Ok(raw) if raw.get().starts_with('{') || raw.get() == "null" => {
+            match JsonMistake::check_strictly(text.trim_end()) {
+                Ok(()) => Ok(raw),
+                Err(mistake) => Err(BadTypedArguments::NotAnObject(BadJson::At(mistake))),
+            }
+        }
         read => Err(BadTypedArguments::NotAnObject(mistake(text, read.err()))),
     }
 }

@@ -54,12 +54,13 @@ impl JsonMistake {
 }
 
 impl JsonMistake {
-    /// What is wrong with a text that other parsers take, such as a name that is there twice; how deep it may be is not asked.
+    /// What is wrong with a text that other parsers take, such as a name that is there twice. One that is deeper than any
+    /// body may be is refused elsewhere, by that.
     ///
     /// # Errors
     /// The mistake.
     pub fn check_strictly(text: &str) -> Result<(), Self> {
-        let (at, what) = match super::check(text.as_bytes(), usize::MAX) {
+        let (at, what) = match super::check(text.as_bytes(), super::MAX_BODY_DEPTH) {
             Ok(_) => return Ok(()),
             Err(JsonError::DuplicateName(at)) => (at, "this name is there twice in its object"),
             Err(JsonError::LoneSurrogate(at)) => (at, "this escape is half of a surrogate pair"),

@@ -119,7 +119,8 @@ fn read_call(line: &[u8]) -> Result<BatchCall, String> {
         let JsonMistake { column, what, .. } = JsonMistake::of(text, &error);
         format!("{}, column {column}", unknown_member(&error).unwrap_or(what))
     })?;
-    JsonMistake::check_strictly(text).map_err(|JsonMistake { column, what, .. }| format!("{what}, column {column}"))?;
+    JsonMistake::check_strictly(text.trim_ascii_end())
+        .map_err(|JsonMistake { column, what, .. }| format!("{what}, column {column}"))?;
     Ok(call)
 }
 

@@ -88,6 +88,10 @@ fn within(program: &str, parts: &[Part], depth: usize) -> Option<CallersCode> {
     shell().or_else(known).or_else(chosen).or_else(code)
 }
 
+fn is_finder(program: &str) -> bool {
+    Path::new(program).file_name().is_some_and(|name| ["find", "fd", "fdfind"].iter().any(|known| name == *known))
+}
+
 /// What is wrong with a use of a program's words.
 fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
     match found {
@@ -100,6 +104,10 @@ fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
                 return Some(CallersCode::Program(program.to_owned()));
             }
             if is_shell(Path::new(&command.text)) {
+                // What `find` has a shell run may be a line of the operator's own.
+                if is_finder(program) && !args.iter().any(|part| part.has_place) {
+                    return None;
+                }
                 return Some(CallersCode::Shell(command.text.clone()));
             }
             within(&command.text, args, depth.checked_sub(1)?)

@@ -238,10 +238,10 @@ enum Value {
 }
 
 impl Reads {
-    /// Those of a program, by its name without a version.
+    /// Those of a program, by its name with a version or without. Another one's name may begin like that: `script.sh`.
     fn of(program: &str) -> Option<&'static Self> {
         let name = Path::new(program).file_name()?.to_str()?;
-        let plain = name.split(|c: char| c.is_ascii_digit() || c == '.').next()?.trim_end_matches('-');
+        let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
         ALL.iter().find(|reads| reads.0.split(' ').any(|known| known == name || known == plain))
     }
 

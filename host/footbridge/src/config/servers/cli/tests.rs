@@ -262,6 +262,9 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
     for words in [
         &["find", "{a}", "-name", "{b}", "-print"][..],
         &["find", ".", "-exec", "cat", "{a}", ";"],
+        &["find", "{a}", "-name", "{b}", "-exec", "sh", "-c", "gzip \"$1\"", "sh", "{{}}", ";"],
+        &["script.sh", "run", "{a}", "{b}"],
+        &["time.py", "{a}", "{b}"],
         &["script", "-qc", "date", "{a}"],
         &["awk", "-v", "x={a}", "-F", "{b}", "{{print x}}", "{c}"],
         &["awk", "-f", "x.awk", "{a}"],

@@ -106,9 +106,18 @@ fn every_scenario_for_servers_is_of_a_revision_or_an_extension() {
     assert!(LEFT_OUT.iter().all(|(start, _)| is_there(start)) && EXTENSIONS.iter().all(|start| is_there(start)));
 }
 
-/// Runs all scenarios of a revision, and looks at each check.
+/// Runs all scenarios of a revision, and looks at each check. The suite waits for answers as long as it likes, which is less
+/// than a busy machine takes now and then: what fails once is run once more.
 fn conforms(test: &str, revision: &str) {
     let Some(suite) = Suite::of(test) else { return };
+    if !failed(&suite, revision).is_empty() {
+        let again = failed(&suite, revision);
+        assert!(again.is_empty(), "{}", again.join("\n"));
+    }
+}
+
+/// The checks that failed and should not have.
+fn failed(suite: &Suite, revision: &str) -> Vec<String> {
     let bridge = Host::with(&Servers::none().misbehaving("x", &["conforming"])).opens();
     let Address::Port(port) = bridge.guest.address else { panic!("{bridge:?} has no port") };
     let url = format!("http://127.0.0.1:{}/mcp/x", with_token(port, &bridge.guest.token));
@@ -123,7 +132,7 @@ fn conforms(test: &str, revision: &str) {
         let rest = folder.strip_prefix("server-").and_then(|rest| rest.strip_prefix(name)?.strip_prefix('-'));
         rest.is_some_and(|date| date.len() == 24 && date.ends_with('Z'))
     };
-    let (mut scenarios, mut passed) = (0, 0);
+    let (mut scenarios, mut passed, mut failed) = (0, 0, Vec::new());
     for entry in fs::read_dir(results.path()).unwrap() {
         let entry = entry.unwrap();
         let named = entry.file_name().to_string_lossy().into_owned();
@@ -133,10 +142,11 @@ fn conforms(test: &str, revision: &str) {
         for check in &checks {
             let (id, status) = (check["id"].as_str().unwrap(), check["status"].as_str().unwrap());
             passed += usize::from(status == "SUCCESS");
-            assert!(status != "FAILURE" || is_left_out(name, id), "{name} {id}: {check:#}");
+            failed.extend((status == "FAILURE" && !is_left_out(name, id)).then(|| format!("{name} {id}: {check:#}")));
         }
     }
-    assert!(scenarios >= 25 && passed >= 60, "{scenarios} scenarios, {passed} checks: {ran:?}");
+    assert!(scenarios >= 25 && passed + failed.len() >= 60, "{scenarios} scenarios, {passed} checks: {ran:?}");
+    failed
 }
 
 #[test]

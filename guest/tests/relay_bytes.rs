@@ -92,10 +92,14 @@ fn a_hundred_cut_in_the_middle_leave_nothing() {
     let descriptors = relay.descriptors() + SPARE_PIPES;
     cut(&relay, &harness, 100);
     until("the first ones' release", || relay.descriptors() <= descriptors);
-    let memory = relay.memory();
-    cut(&relay, &harness, 100);
-    until("the descriptors' release", || relay.descriptors() <= descriptors);
-    let grown = relay.memory().saturating_sub(memory);
+    // What is held grows with each hundred; what is only not given back to the system does not.
+    let growth = (0..3).map(|_| {
+        let memory = relay.memory();
+        cut(&relay, &harness, 100);
+        until("the descriptors' release", || relay.descriptors() <= descriptors);
+        relay.memory().saturating_sub(memory)
+    });
+    let grown = growth.min().unwrap_or_default();
     println!("{grown} KiB more after 100 connections that were cut");
     assert!(grown < 1024, "{grown} KiB are held");
     comes_back_once(&stays);

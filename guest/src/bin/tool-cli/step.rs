@@ -161,6 +161,10 @@ pub(crate) fn run(step: Step, options: Options, style: Style) -> Result<(), Fail
 /// Says that the port is another than what is set, on standard error where a person reads that: for programs it stays as the
 /// public command has it.
 fn note_ignored_port(style: Style) {
+    // It decides nothing beside a socket.
+    if std::env::var_os(vars::SOCKET).is_some_and(|socket| !socket.is_empty()) {
+        return;
+    }
     let set = std::env::var_os(vars::PORT).map(|value| value.to_string_lossy().into_owned());
     if let Some(why) = ClientSettings::ignored_port(set.as_deref()).filter(|_| !style.json && !style.report) {
         output::print_error(&format!("Note: {why}\n"));

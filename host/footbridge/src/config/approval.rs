@@ -64,7 +64,7 @@ impl Approval {
         let var = |name: &str| variables.iter().find(|(n, _)| n == name).map(|(_, value)| OsString::from(value));
         let base = path.parent().unwrap_or(Path::new("/"));
         let mut reader = Reader { var: &var, base, commands, gathered: Gathered::default() };
-        let webhook = self.webhook.map(|webhook| webhook.meant(file, &mut reader)).transpose()?;
+        let webhook = self.webhook.map(|webhook| webhook.meant(file, &mut reader)).transpose()?.flatten();
         let mut words = self.command.into_iter();
         let command = words.next().map(|program| approvers::CommandSpec {
             program: in_full(base, &program),
@@ -79,22 +79,27 @@ impl Approval {
 }
 
 impl Webhook {
-    fn meant(self, file: &File<'_>, reader: &mut Reader<'_>) -> Result<approvers::Webhook, Mistake> {
+    /// None where what it refers to is not there and nothing is to be started.
+    fn meant(self, file: &File<'_>, reader: &mut Reader<'_>) -> Result<Option<approvers::Webhook>, Mistake> {
         let at = |keys: &[&str], what: String| {
             let keys: Vec<String> = ["approval", "webhook"].iter().chain(keys).map(|key| (*key).to_owned()).collect();
             file.mistake(&keys, what)
         };
-        let found = http(&self.url, &self.headers, &approvers::OURS, reader).map_err(|error| match &error {
+        let found = http(&self.url, &self.headers, &approvers::OURS, reader);
+        let are_run = reader.commands.are_run();
+        if matches!(&found, Err(EntryError::Secret(_, why)) if why.is_absent() && !are_run) {
+            return Ok(None);
+        }
+        let (url, headers) = found.map_err(|error| match &error {
             EntryError::Url(_) | EntryError::PlainHttp | EntryError::Address(_) => at(&["url"], error.to_string()),
             EntryError::Secret(name, why) if name == "url" => at(&["url"], why.to_string()),
             EntryError::Secret(name, why) => at(&["headers", name], why.to_string()),
             EntryError::Header(name) | EntryError::HeaderValue(name, _) => at(&["headers", name], error.to_string()),
             _ => at(&[], error.to_string()),
         })?;
-        let (url, headers) = found;
         // Whoever writes an address here means it, wherever it leads.
         let spec = HttpSpec { url, headers, allow_private: true };
-        approvers::Webhook::new(spec, self.timeout).map_err(|error| at(&[], error.to_string()))
+        approvers::Webhook::new(spec, self.timeout).map(Some).map_err(|error| at(&[], error.to_string()))
     }
 }
 
@@ -104,12 +109,16 @@ mod tests {
     use crate::config::settings::Settings;
 
     fn meant(text: &str) -> Result<(approvers::ApprovalSettings, Gathered), Vec<String>> {
+        meant_by(text, &Commands::default())
+    }
+
+    fn meant_by(text: &str, commands: &Commands) -> Result<(approvers::ApprovalSettings, Gathered), Vec<String>> {
         let file = File::new(Path::new("/etc/f.toml"), text);
         let said = |mistakes: Vec<Mistake>| mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
         let settings: Settings = file.read(&[], file.parse().map_err(|mistake| said(vec![mistake]))?).map_err(said)?;
         let variables = [("KEY", "s3cret-value"), ("DISPLAY", ":0"), ("XDG_RUNTIME_DIR", "/run/user/7")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        settings.approval.meant(&file, &variables, &Commands::default()).map_err(|mistake| said(vec![mistake]))
+        settings.approval.meant(&file, &variables, commands).map_err(|mistake| said(vec![mistake]))
     }
 
     #[test]
@@ -117,6 +126,15 @@ mod tests {
         let (settings, _) = meant("[approval]\ncommand = [\"/bin/ask\"]\n").unwrap();
         let names: Vec<String> = settings.command.unwrap().env.into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["DISPLAY", "XDG_RUNTIME_DIR"]);
+    }
+
+    #[test]
+    fn a_webhook_whose_secret_is_not_there_is_a_mistake_where_it_is_to_be_asked() {
+        let text =
+            "[approval]\nwebhook = { url = \"https://ask.test/a\", headers = { authorization = \"${NO_KEY}\" } }\n";
+        assert!(meant(text).unwrap_err()[0].contains("NO_KEY"));
+        let (shown, _) = meant_by(text, &Commands::default().not_run()).unwrap();
+        assert!(shown.webhook.is_none());
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl Commands {
         Self { are_run: false, ..self }
     }
 
+    /// Whether they are run, and not only looked for.
+    pub(super) fn are_run(&self) -> bool {
+        self.are_run
+    }
+
     /// Where guests write here, with this PATH and without these variables: what they could replace is not run.
     pub(super) fn out_of_reach(self, writable: Writable, path: Option<String>, withheld: Withheld) -> Self {
         Self { writable, path, withheld, ..self }

@@ -52,8 +52,8 @@ pub(crate) enum NotToTrust {
     )]
     NotUtf8(PathBuf),
     #[error(
-        "{}: {what}, and could have lead elsewhere: trust the file that it leads to in its own folder, or name it with \
-         --config {}", path.display(), real.display()
+        "{}: {what}, and could have lead elsewhere: name the file that it leads to with --config {}", path.display(),
+        real.display()
     )]
     Link { path: PathBuf, what: String, real: PathBuf },
     #[error("{}: {why}", path.display())]

@@ -66,9 +66,11 @@ pub(in crate::config) enum CallersCode {
 /// How many programs one behind the other are looked through.
 const DEPTH: usize = 8;
 
-/// Looks for the first such thing.
-pub(super) fn of_callers(program: &str, args: &[Vec<Word>]) -> Option<CallersCode> {
-    let parts: Vec<Part> = args.iter().flat_map(|group| group.iter().map(|word| part(word, group))).collect();
+/// Looks for the first such thing. Arguments that `is_held` says have only values which the operator named, or numbers, say
+/// nothing that could be code.
+pub(super) fn of_callers(program: &str, args: &[Vec<Word>], is_held: impl Fn(&str) -> bool) -> Option<CallersCode> {
+    let of_group = |group: &Vec<Word>| group.iter().map(|word| part(word, group, &is_held)).collect::<Vec<_>>();
+    let parts: Vec<Part> = args.iter().flat_map(of_group).collect();
     within(program, &parts, DEPTH)
 }
 
@@ -100,7 +102,7 @@ fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
         Use::Unless(safe) => Some(CallersCode::Unless(program.to_owned(), safe)),
         Use::Command(words) => {
             let (command, args) = words.split_first()?;
-            if command.has_place {
+            if command.may_be_chosen() {
                 return Some(CallersCode::Program(program.to_owned()));
             }
             if is_shell(Path::new(&command.text)) {
@@ -116,11 +118,19 @@ fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
 }
 
 /// A word of a list of such that are there together or not at all.
-fn part(word: &Word, group: &[Word]) -> Part {
+fn part(word: &Word, group: &[Word], is_held: impl Fn(&str) -> bool) -> Part {
     let is_place = |piece: &Piece| !matches!(piece, Piece::Literal(_));
-    let has_place = |word: &Word| word.pieces.iter().any(is_place);
-    let is_open = word.pieces.first().is_some_and(is_place);
-    Part { text: literal_text(word), has_place: has_place(word), is_always: !group.iter().any(has_place), is_open }
+    let is_callers = |piece: &Piece| match piece {
+        Piece::Literal(_) => false,
+        Piece::Value(name) => !is_held(name),
+        Piece::All => true,
+    };
+    Part {
+        text: literal_text(word),
+        has_place: word.pieces.iter().any(is_callers),
+        is_always: !group.iter().any(|word| word.pieces.iter().any(is_place)),
+        is_open: word.pieces.first().is_some_and(is_place),
+    }
 }
 
 /// The words as `env -S` makes them of these.
@@ -142,8 +152,8 @@ fn chooses_program(program: &str, parts: &[Part]) -> bool {
     let is_env = Path::new(program).file_name().is_some_and(|name| name == "env");
     match words.next() {
         None => false,
-        Some(first) if is_env => first.has_place,
-        Some(first) => first.has_place && words.all(|word| word.has_place),
+        Some(first) if is_env => first.may_be_chosen(),
+        Some(first) => first.may_be_chosen() && words.all(Part::may_be_chosen),
     }
 }
 

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-/// A word: what is the same in each call, whether there is anything else in it, and whether it is there in each.
+/// A word: what is the same in each call, whether there is anything in it that a caller says freely, and whether it is there
+/// in each.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     pub(super) text: String,
@@ -12,6 +13,13 @@ pub(super) struct Part {
     pub(super) is_always: bool,
     /// Whether it begins with a place.
     pub(super) is_open: bool,
+}
+
+impl Part {
+    /// Whether it is another word in each call, from its beginning or wherever.
+    pub(super) fn may_be_chosen(&self) -> bool {
+        self.has_place || self.is_open
+    }
 }
 
 /// What is done with some of the words.
@@ -34,8 +42,8 @@ enum Rest {
     Data,
     /// The first is a name, behind which options are those of what it names.
     Subcommand,
-    /// The first is code unless an option has some; with this option it can start nothing.
-    Code(Option<&'static str>),
+    /// The first is code unless an option has some; with one of these options it can start nothing.
+    Code(&'static [&'static str]),
     /// Behind so many words there is a command.
     Command(usize),
     /// Behind words that set variables there is a command.
@@ -55,7 +63,7 @@ enum Rest {
 struct Reads(&'static str, &'static str, &'static str, Rest);
 
 /// Each program of which something is known.
-const ALL: [Reads; 36] = [
+const ALL: [Reads; 37] = [
     Reads("env", "uCa --unset --chdir --argv0", "S --split-string", Rest::Assigned),
     Reads("sudo", "CDghpRrTtUu --user --group --chdir --chroot --host --prompt --role --type", "", Rest::Assigned),
     Reads("doas", "Cu", "", Rest::Assigned),
@@ -78,9 +86,9 @@ const ALL: [Reads; 36] = [
     Reads("rsync", "BfMT --filter", "e --rsh --rsync-path", Rest::Data),
     Reads("parallel", "aCdEIjLlnNPSs --arg-file --delay --jobs --joblog --retries --timeout", "", Rest::Lines),
     Reads("find fd fdfind", "", "", Rest::ForEach),
-    Reads("awk mawk nawk original-awk", "FvW --assign", "efEil --file --exec --source --load", Rest::Code(None)),
-    Reads("gawk", "Fv --assign", "efEil --file --exec --source --include --load", Rest::Code(Some("--sandbox"))),
-    Reads("sed", "l --line-length", "ef --expression --file", Rest::Code(Some("--sandbox"))),
+    Reads("awk mawk nawk original-awk", "FvW --assign", "efEil --file --exec --source --load", Rest::Code(&[])),
+    Reads("gawk", "Fv --assign", "efEil --file --exec --source --include --load", Rest::Code(&["--sandbox", "-S"])),
+    Reads("sed", "l --line-length", "ef --expression --file", Rest::Code(&["--sandbox"])),
     Reads("git", "C --git-dir --work-tree --namespace", "c --config-env --exec-path", Rest::Subcommand),
     Reads("tar", "bCfgHKLNTVX --file --directory", TAR, Rest::Data),
     Reads("vi vim nvim view ex gvim vimdiff", "iprTtwW", "cSul --cmd --remote-expr --remote-send", Rest::Plus),
@@ -90,16 +98,18 @@ const ALL: [Reads; 36] = [
     Reads("julia", "Jptm", "eELP --eval --load --print", Rest::Subcommand),
     Reads("Rscript", "", "e", Rest::Subcommand),
     Reads("osascript", "ls", "e", Rest::Subcommand),
-    Reads("elixir groovy", "", "er --eval", Rest::Subcommand),
+    Reads("elixir", "", "er --eval", Rest::Subcommand),
+    Reads("groovy", "D", "e", Rest::Subcommand),
     Reads("guile", "LCx", "cl", Rest::Subcommand),
 ];
 const TAR: &str =
     "FI --to-command --checkpoint-action --use-compress-program --rsh-command --info-script --new-volume-script";
 /// Words of `find` and `fd` behind which a command stands.
 const FOR_EACH: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-/// Programs whose options set something by its name, as `git -c` and `ssh -o` do, and names of what can start nothing.
+/// Programs whose options set something by its name, as `git -c` and `ssh -o` do, and names of what can start nothing: in
+/// small letters, since those programs take either.
 const BY_NAME: [&str; 3] = ["git", "ssh", "scp sftp"];
-const SETTINGS: [&str; 5] = ["user.", "ConnectTimeout=", "HostName=", "Port=", "User="];
+const SETTINGS: [&str; 6] = ["user.", "safe.directory=", "connecttimeout=", "hostname=", "port=", "user="];
 
 /// All that a program does with its words beyond data, as far as it is known here.
 pub(super) fn uses(program: &str, parts: &[Part]) -> Vec<Use> {
@@ -136,7 +146,7 @@ struct Found {
     others: Vec<Part>,
     /// Whether an option has the code.
     has_code: bool,
-    /// Words that are options.
+    /// Options, those of one letter each by itself.
     options: Vec<String>,
 }
 
@@ -177,14 +187,21 @@ impl Found {
     /// Reads an option: how many words its value is, or nothing where that is all the words that there are.
     fn option(&mut self, reads: &Reads, part: &Part, behind: &[Part]) -> Option<usize> {
         let (is_code, value) = reads.value(part);
-        self.options.push(part.text.clone());
+        match part.text.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => {
+                let behind = if let Value::Attached(text) = &value { text.len() } else { 0 };
+                let flags = letters.get(..letters.len() - behind).unwrap_or_default();
+                self.options.extend(flags.chars().map(|flag| format!("-{flag}")));
+            }
+            _ => self.options.push(part.text.clone()),
+        }
         let (own, follows) = match value {
             Value::None => return Some(0),
             Value::Attached(text) => (Part { text, ..part.clone() }, 0),
             Value::Next => (behind.first()?.clone(), 1),
         };
         self.has_code |= is_code;
-        let is_known = || SETTINGS.iter().any(|start| own.text.starts_with(start));
+        let is_known = || SETTINGS.iter().any(|start| own.text.to_ascii_lowercase().starts_with(start));
         let is_setting = || BY_NAME.contains(&reads.0) && is_known() && !own.is_open;
         if is_code && own.has_place && !is_setting() {
             self.uses.push(Use::Code(part.text.clone()));
@@ -204,13 +221,13 @@ impl Found {
         let has = |option: &str| self.options.iter().any(|one| one == option);
         let behind = |before: usize| others.get(before..).unwrap_or_default();
         let found = match rest {
-            Rest::Code(Some(safe)) if has(safe) => {
+            Rest::Code(safe) if safe.iter().any(|option| has(option)) => {
                 self.uses.clear();
                 None
             }
             Rest::Code(safe) if !self.has_code && others.first().is_some_and(|part| part.has_place) => {
                 let code = || Use::Code(program.to_owned());
-                Some(safe.map_or_else(code, Use::Unless))
+                Some(safe.first().map_or_else(code, |option| Use::Unless(option)))
             }
             // Of `watch`, which then hands nothing to a shell.
             Rest::Line(0) if has("-x") || has("--exec") => Some(Use::Command(others)),

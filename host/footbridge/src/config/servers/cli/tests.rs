@@ -259,6 +259,22 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         let said = mistakes(&entry(words));
         assert!(said.contains(says), "{words:?}: {said}");
     }
+    // What the schema holds to numbers, or to values of the operator's, is nobody's code; a program it is not.
+    let held = |words: &[&str]| {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "integer"}, "b": {"enum": ["prod", "test"]}, "c": {"type": "string"}}});
+        json!({"type": "cli", "allowedPrograms": [words[0]],
+            "tools": [{"name": "a", "args": words[1..].to_vec(), "inputSchema": schema}]})
+    };
+    for (words, says) in [
+        (&["sed", "-n", "{a},{a}p", "{c}"][..], ""),
+        (&["ssh", "host", "deploy", "{b}"], ""),
+        (&["ssh", "host", "deploy", "{b}", "{c}"], "hands to a shell"),
+        (&["env", "{b}", "{c}"], "would be the program that"),
+    ] {
+        let said = mistakes(&held(words)).replace("not found", "");
+        assert!(said.contains(says) && said.is_empty() == says.is_empty(), "{words:?}: {said}");
+    }
     for words in [
         &["find", "{a}", "-name", "{b}", "-print"][..],
         &["find", ".", "-exec", "cat", "{a}", ";"],
@@ -275,6 +291,11 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         &["sudo", "-u", "me", "cat", "{a}"],
         &["env", "-u", "X", "-S", "nice cat", "{a}"],
         &["watch", "-x", "ls", "{a}"],
+        &["watch", "-xn", "1", "ls", "{a}"],
+        &["gawk", "-S", "{a}", "file"],
+        &["git", "-c", "safe.directory={a}", "-C", "{b}", "log"],
+        &["ssh", "-o", "port={a}", "host", "uptime"],
+        &["groovy", "-Dname={a}", "x.groovy"],
         &["ssh", "-xp", "{a}", "{b}", "uptime"],
         &["parallel", "gzip", ":::", "{a}"],
         &["git", "-C", "/x", "--no-pager", "switch", "-c", "{a}"],

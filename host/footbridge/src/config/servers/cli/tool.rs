@@ -126,7 +126,9 @@ impl<'n> Tool<'n, '_> {
         entry.note_places(own);
         let variables = entry.variables(own);
         let (args, input) = (args?, input?);
-        if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args)) {
+        let schema = self.fields.member("inputSchema").map(|member| member.node.to_json());
+        let is_held = |name: &str| schema.as_ref().is_some_and(|schema| holds(&schema["properties"][name]));
+        if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args, is_held)) {
             self.wrong::<()>(self.at, code);
         }
         let definition = self.definition(name.as_deref()?, &args, input.as_ref(), &allowed);
@@ -326,4 +328,12 @@ fn schema_of(names: &BTreeSet<&str>, takes_all: bool) -> Value {
     let properties: Map<String, Value> =
         names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
     json!({"type": "object", "properties": properties, "required": names, "additionalProperties": takes_all})
+}
+
+/// Whether the schema of an argument takes only numbers, or only values that it names: none of them is a caller's own words.
+fn holds(schema: &Value) -> bool {
+    let is_scalar = |kind: &Value| matches!(kind.as_str(), Some("integer" | "number" | "boolean"));
+    // Beside a reference some drafts take nothing else for said.
+    schema.get("$ref").is_none()
+        && (is_scalar(&schema["type"]) || schema["enum"].is_array() || schema.get("const").is_some())
 }

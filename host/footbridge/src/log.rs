@@ -63,11 +63,12 @@ pub(crate) fn of_run(state: &Path) {
     *OF_RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(run_log::of_this_process(state));
 }
 
-/// Keeps a list that is too long to be told, a line each, and gives its file; none where there is none.
-pub(crate) fn keep_list(lines: impl Iterator<Item = String>) -> Option<PathBuf> {
+/// Keeps a list that is too long to be told, a line each, and gives its file, and whether all of it is there; none where
+/// there is no file.
+pub(crate) fn keep_list(lines: impl Iterator<Item = String>) -> Option<(PathBuf, bool)> {
     let path = OF_RUN.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
     let secrets = SECRETS.read().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
-    RunLog::list(&path, lines.map(|line| clean(&line, &secrets))).ok().map(|()| path)
+    RunLog::list(&path, lines.map(|line| clean(&line, &secrets))).ok().map(|is_whole| (path, is_whole))
 }
 
 /// As long as this lives, lines go to a file.
@@ -156,8 +157,15 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let path = run_log::of_this_process(state.path());
         for list in [["/a", "/b"], ["/c", "/d"]] {
-            RunLog::list(&path, list.into_iter().map(String::from)).unwrap();
+            assert!(RunLog::list(&path, list.into_iter().map(String::from)).unwrap());
         }
+        assert!(
+            !RunLog::list(
+                &run_log::of_this_process(&state.path().join("full")),
+                std::iter::repeat_n("x".repeat(1 << 20), 5)
+            )
+            .unwrap()
+        );
         assert_eq!(std::fs::read_to_string(path).unwrap(), "/a\n/b\n/c\n/d\n");
     }
 

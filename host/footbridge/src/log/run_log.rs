@@ -56,17 +56,21 @@ impl RunLog {
         }
     }
 
-    /// Adds a list to a file, whose name is told.
-    pub(super) fn list(path: &Path, lines: impl Iterator<Item = String>) -> io::Result<()> {
-        let mut text = String::new();
+    /// Adds a list to a file, as much of it as there is room for beside what it holds. Whether that is all of it.
+    pub(super) fn list(path: &Path, lines: impl Iterator<Item = String>) -> io::Result<bool> {
+        let mut file = made(path)?;
+        let room = (MOST_BYTES as u64).saturating_sub(file.metadata()?.len());
+        let (mut text, mut is_whole) = (String::new(), true);
         for line in lines {
-            if text.len() + line.len() > MOST_BYTES {
+            is_whole = (text.len() + line.len()) as u64 <= room;
+            if !is_whole {
                 text.push_str("(and more, which is lost)\n");
                 break;
             }
             text.extend([line.as_str(), "\n"]);
         }
-        made(path)?.write_all(text.as_bytes())
+        file.write_all(text.as_bytes())?;
+        Ok(is_whole)
     }
 
     /// Takes a line.

@@ -29,7 +29,8 @@ pub(super) fn names_of(paths: &[PathBuf]) -> String {
         return names;
     }
     match log::keep_list(paths.iter().map(|path| whole(path))) {
-        Some(file) => format!("{names} (all are named in {})", shown(&file)),
+        Some((file, true)) => format!("{names} (all are named in {})", shown(&file)),
+        Some((file, false)) => format!("{names} (more of them are named in {}, but not all)", shown(&file)),
         None => names,
     }
 }

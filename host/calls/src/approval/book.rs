@@ -299,7 +299,6 @@ impl<P> Book<P> {
     pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
         let of_another = |key: &Key| key.session == session && key.policy != policy && key.kind != ELICITATION;
         self.end_outdated(POLICY_CHANGED, of_another);
-        self.past.policy_changed(session, policy);
     }
 
     /// Services are others now: what was asked, granted and remembered of requests to one that is not there any more, by
@@ -307,15 +306,16 @@ impl<P> Book<P> {
     pub(super) fn services_changed(&mut self, is_there: impl Fn(&str, u64) -> bool) {
         let is_gone = |key: &Key| key.service.is_some_and(|number| !is_there(&key.server, number));
         self.end_outdated(SERVICE_CHANGED, is_gone);
-        self.past.forget_those(is_gone);
     }
 
+    /// Ends what is asked and granted of these, and forgets what is allowed again.
     fn end_outdated(&mut self, by: &str, is_outdated: impl Fn(&Key) -> bool) {
         let its = self.live.iter().filter(|(_, entry)| is_outdated(&entry.key));
         for (id, is_granted) in its.map(|(id, entry)| (*id, entry.granted.is_some())).collect::<Vec<_>>() {
             let state = if is_granted { State::Expired } else { State::Outdated };
             self.end(id, state, (!is_granted).then(|| by.into()));
         }
+        self.past.forget_those(is_outdated);
     }
 
     /// Everything ends.

@@ -127,11 +127,6 @@ impl<P> Past<P> {
         Some(format!("{}, remembered from {}", one.by, one.id).into())
     }
 
-    /// Forgets what a session was allowed again under another policy than this.
-    pub(super) fn policy_changed(&mut self, session: u64, policy: Digest) {
-        self.remembered.retain(|one| one.key.session != session || one.key.policy == policy);
-    }
-
     /// Forgets what was allowed again of these.
     pub(super) fn forget_those(&mut self, are_meant: impl Fn(&Key) -> bool) {
         self.remembered.retain(|one| !are_meant(&one.key));

@@ -145,7 +145,8 @@ fn json_that_readers_take_differently_is_refused() {
         assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
     }
     let mut bytes = bridge.request(&call(r#"{"city":"XX"}"#)).into_bytes();
-    let at = bytes.windows(2).position(|pair| pair == b"XX").unwrap();
+    // The last one: a token in the head may have the same letters.
+    let at = bytes.windows(2).rposition(|pair| pair == b"XX").unwrap();
     bytes[at] = 0xff;
     let mut client = bridge.connect();
     client.send(&bytes);

@@ -11,7 +11,7 @@ mod open;
 use std::{
     collections::{BTreeMap, btree_map::Entry as Place},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
     time::SystemTime,
 };
 
@@ -27,7 +27,7 @@ use footbridge_core::{
     budget::Budget,
     digest::Digest,
     gate::{Policies, Policy},
-    limits::Limits,
+    limits::{BudgetLimits, Limits, overrides::Overrides},
     names::SessionName,
 };
 pub use open::Open;
@@ -38,7 +38,7 @@ pub struct Sessions<F>(Arc<Inner<F>>);
 struct Inner<F> {
     /// It has the record, too.
     approvals: Approvals,
-    limits: Limits,
+    limits: RwLock<Limits>,
     budget: Budget,
     table: Mutex<BTreeMap<SessionName, Entry<F>>>,
     open: OpenSessions,
@@ -90,7 +90,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
     #[must_use]
     pub fn new(approvals: Approvals, limits: Limits, budget: Budget) -> Self {
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
-        let (table, open) = (Mutex::default(), OpenSessions::default());
+        let (table, open, limits) = (Mutex::default(), OpenSessions::default(), RwLock::new(limits));
         Self(Arc::new(Inner { approvals, limits, budget, table, open, tasks, shutdown }))
     }
 
@@ -123,7 +123,7 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         };
         let is_new = held.is_none();
         let life = held.unwrap_or_else(|| LifeControl::new(spec.expires));
-        let limits = spec.limits.over(&self.0.limits);
+        let limits = spec.limits.over(&self.limits());
         let control = SessionControl::new(spec, limits, self.0.budget.share(), &life, self.0.open.clone());
         let open = Arc::new(Open::new(control, endpoints, front));
         // Under the lock: it cannot end before it began.
@@ -165,6 +165,33 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         }
         self.0.approvals.audit().session_rotated(name);
         true
+    }
+
+    /// Gives each session these budgets, but for those that it has of its own; what is spent stays so. Gives the sessions
+    /// that this changed anything for.
+    pub fn set_budgets(&self, budgets: BudgetLimits) -> Vec<SessionName> {
+        // One that is opened meanwhile has them, or is among all.
+        self.0.limits.write().unwrap_or_else(PoisonError::into_inner).budget = budgets;
+        let limits = self.limits();
+        let mut all = self.all();
+        all.retain(|open| open.control().set_budgets(&limits, Overrides::default()));
+        all.iter().map(|open| open.session().name().clone()).collect()
+    }
+
+    /// Gives an open session budgets of its own, because an operator says so; other limits are as they were. False if
+    /// there is no such session.
+    #[must_use]
+    pub fn limit(&self, by: &Operator, name: &SessionName, own: Overrides) -> bool {
+        let table = self.lock();
+        let Some(entry) = table.get(name).filter(|entry| !entry.life.life().is_cancelled()) else { return false };
+        let Some(open) = &entry.open else { return false };
+        self.0.approvals.audit().session_limited(name, &own, by);
+        let _changes_some = open.control().set_budgets(&self.limits(), own);
+        true
+    }
+
+    fn limits(&self) -> Limits {
+        self.0.limits.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Gives each session the policy of its name anew.

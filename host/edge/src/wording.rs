@@ -432,7 +432,7 @@ fn spent(of: BudgetOf) -> String {
 
 fn more(of: BudgetOf) -> String {
     let name = limit_of(of).unwrap_or("-");
-    format!("Do not repeat it: ask the operator for a session with more (--limit {name}=...)")
+    format!("Do not repeat it: ask the operator to raise it (footbridge session limit ... {name}=...)")
 }
 
 /// What ends a stream in the middle, as a budget is spent.

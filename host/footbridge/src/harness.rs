@@ -3,6 +3,7 @@
 //! Order of a start: record, stages, servers (in the background), listeners. Order of the end: no new connections,
 //! what runs gets a moment and is cancelled then, servers end, the record is written out.
 
+pub(crate) mod budgets_by_control;
 pub(crate) mod calls_by_control;
 pub(crate) mod descriptors;
 mod lists_by_control;

@@ -1,5 +1,12 @@
 //! Limits of one session: each holds for it alone, is kept, and shows.
 
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    thread,
+};
+
 use footbridge_tests::{Guest, Host, Servers};
 use serde_json::{Value, json};
 
@@ -226,4 +233,83 @@ fn arguments_of_many_small_values_take_no_more_memory_than_is_promised() {
     });
     let more = memory(pid, "VmHWM:") - before;
     assert!(more < 128, "{more} MiB more than {before}");
+}
+
+/// An origin that answers each request with two bytes.
+fn origin() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Whoever asks may be gone again.
+            let _bytes = stream.read(&mut [0; 4096]);
+            let _written = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+    port
+}
+
+/// The status that a request to the service is answered with.
+fn asked(guest: &Guest) -> u16 {
+    let head = format!(
+        "GET /s/own/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+        guest.token
+    );
+    guest.sends(head.as_bytes()).answer().status
+}
+
+fn with_requests(most: u32, port: u16) -> String {
+    format!("[limits.budget]\nrequests = {most}\n[services.own]\nurl = \"http://127.0.0.1:{port}\"\n")
+}
+
+#[test]
+fn budgets_of_open_sessions_are_changed_by_an_operator_or_by_the_configuration() {
+    let port = origin();
+    let mut daemon = Host::with(&Servers::none()).settings(&with_requests(1, port)).serves();
+    let options = ["--policy", "open", "--service", "own"];
+    let (raised, follows) = (daemon.opens("raised", &options), daemon.opens("follows", &options));
+    let own = daemon.opens("own", &[&options[..], &["--limit", "budget.requests=2"]].concat());
+    for guest in [&raised, &follows, &own] {
+        assert_eq!(asked(guest), 200);
+    }
+    assert_eq!([&raised, &follows, &own].map(asked), [403, 403, 200]);
+    daemon.process().stderr.shows("\"footbridge session limit raised budget.requests=...\" raises it");
+    let limit = |words: &[&str]| daemon.host.session(&[&["limit"], words].concat());
+    assert_eq!(limit(&["raised", "budget.requests=2"]).well(), "spent:       budget.requests: 1 of 2\n");
+    assert_eq!([&raised, &raised, &follows].map(asked), [200, 403, 403]);
+    let told: Value = serde_json::from_str(&limit(&["own", "budget.requests=0", "--json"]).well()).unwrap();
+    assert_eq!(told, json!({"name": "own", "budgets": {"budget.requests": {"spent": 2}}}));
+    limit(&["own", "calls.burst=5"]).fails(1, &["calls.burst holds from the start of a session"]);
+    limit(&["nobody", "budget.requests=5"]).fails(1, &["no harness of this user has an open session \"nobody\""]);
+    limit(&["own", "budget.requests=lots"]).fails(2, &["budget.requests"]);
+    limit(&["own", "budget.requests=1", "budget.requests=2"]).fails(2, &["exclude each other"]);
+    // What the configuration says is for those that have none of their own.
+    fs::write(daemon.host.path().join("footbridge.toml"), with_requests(3, port)).unwrap();
+    let told = daemon.host.configuration(&["reload"]).well();
+    assert!(told.contains("sessions whose budgets changed: follows\n") && !told.contains("restart"), "{told}");
+    let late = daemon.opens("late", &options);
+    assert_eq!([&raised, &follows, &own].map(asked), [403, 200, 200]);
+    // And so it is after a restart.
+    assert_eq!(daemon.ends().status, 0);
+    daemon.starts();
+    assert_eq!([&raised, &follows, &follows, &own].map(asked), [403, 200, 403, 200]);
+    assert_eq!([&late, &late, &late, &late].map(asked), [200, 200, 200, 403]);
+    let recorded = daemon.host.recorded("session_limited");
+    let said: Vec<_> = recorded.iter().map(|line| (&line["session"], &line["limits"])).collect();
+    let (two, none) = (json!({"budget.requests": "2"}), json!({"budget.requests": "0"}));
+    assert_eq!(said, [(&json!("raised"), &two), (&json!("own"), &none)]);
+    assert!(recorded[0]["approver"].as_str().unwrap().starts_with("session limit (uid "), "{recorded:?}");
+}
+
+#[test]
+fn the_budget_of_a_run_is_raised_while_it_runs() {
+    let policy = "[policies.with]\nservices = [\"own\"]\n[[policies.with.rules]]\ndecision = \"allow\"\n";
+    let settings = with_requests(1, origin()) + policy;
+    let bridge = Host::with(&Servers::none()).settings(&settings).policy("with").opens();
+    assert_eq!([&bridge.guest, &bridge.guest].map(asked), [200, 403]);
+    let name = bridge.host.recorded("session")[0]["session"].as_str().unwrap().to_owned();
+    let raised = bridge.host.session(&["limit", &name, "budget.requests=2"]);
+    assert_eq!(raised.well(), "spent:       budget.requests: 1 of 2\n");
+    assert_eq!([&bridge.guest, &bridge.guest].map(asked), [200, 403]);
 }

@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 const REMEMBERED: usize = 16 * 1024;
 
 /// All types of records.
-pub const TYPES: [&str; 14] = [
+pub const TYPES: [&str; 15] = [
     "started",
     "session",
     "session_listens",
     "session_rotated",
+    "session_limited",
     "session_ended",
     "intent",
     "outcome",

@@ -6,7 +6,7 @@ use footbridge_proto::endpoint::Endpoint;
 
 use super::{
     ApprovalStep, Audit,
-    lines::{Line, PinAccepted, SessionBegins, SessionEnded, SessionListens, SessionRotated},
+    lines::{Line, PinAccepted, SessionBegins, SessionEnded, SessionLimited, SessionListens, SessionRotated},
     session_of,
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
 };
 use footbridge_core::{
     digest::{Digest, digest_text},
+    limits::overrides::Overrides,
     names::{ServerName, SessionName},
 };
 
@@ -46,6 +47,13 @@ impl Audit {
     /// Records that a session's token was replaced.
     pub(crate) fn session_rotated(&self, session: &SessionName) {
         self.trail.keep(Line::SessionRotated(SessionRotated { session: session.to_string() }).record());
+    }
+
+    /// Records that an operator gave a session other limits.
+    pub(crate) fn session_limited(&self, session: &SessionName, limits: &Overrides, by: &Operator) {
+        let (session, approver) = (session.to_string(), by.by("session limit"));
+        let line = SessionLimited { session, limits: limits.written(), approver };
+        self.trail.keep(Line::SessionLimited(line).record());
     }
 
     /// Records that an operator accepted a definition.

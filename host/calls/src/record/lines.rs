@@ -23,6 +23,8 @@ pub(crate) enum Line<'c> {
     SessionListens(SessionListens),
     /// A session's token was replaced.
     SessionRotated(SessionRotated),
+    /// An operator gave a session other limits.
+    SessionLimited(SessionLimited),
     /// A session ended.
     SessionEnded(SessionEnded),
     /// A call is about to leave.
@@ -42,6 +44,7 @@ impl Line<'_> {
             Self::Session(fields) => Record::new("session", fields),
             Self::SessionListens(fields) => Record::new("session_listens", fields),
             Self::SessionRotated(fields) => Record::new("session_rotated", fields),
+            Self::SessionLimited(fields) => Record::new("session_limited", fields),
             Self::SessionEnded(fields) => Record::new("session_ended", fields),
             Self::Intent(fields) => Record::new("intent", fields),
             Self::Refused(fields) => Record::new("refused", fields),
@@ -74,6 +77,13 @@ pub(crate) struct SessionListens {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct SessionRotated {
     pub(crate) session: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct SessionLimited {
+    pub(crate) session: String,
+    pub(crate) limits: BTreeMap<String, String>,
+    pub(crate) approver: String,
 }
 
 #[derive(Debug, Clone, Serialize)]

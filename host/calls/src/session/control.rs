@@ -1,13 +1,13 @@
-//! What changes a session: another token, another policy, its end. The table of sessions alone has it, which records
-//! what it does; no [`Session`], and so no principal, leads to it.
+//! What changes a session: another token, another policy, other budgets, its end. The table of sessions alone has it,
+//! which records what it does; no [`Session`], and so no principal, leads to it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use footbridge_core::{
     budget,
     digest::Digest,
     gate::{Policy, SessionRules},
-    limits::Limits,
+    limits::{Limits, overrides::Overrides},
 };
 
 use super::{Key, LifeControl, OpenSessions, Session, SessionSpec, Shown};
@@ -16,6 +16,8 @@ use super::{Key, LifeControl, OpenSessions, Session, SessionSpec, Shown};
 #[derive(Debug)]
 pub(crate) struct SessionControl {
     session: Arc<Session>,
+    /// Its own limits, as they are now.
+    own: Mutex<Overrides>,
 }
 
 impl SessionControl {
@@ -27,7 +29,8 @@ impl SessionControl {
         life: &LifeControl,
         open: OpenSessions,
     ) -> Self {
-        Self { session: Arc::new(Session::new(spec, limits, bytes, life.life().clone(), open)) }
+        let own = Mutex::new(spec.limits.clone());
+        Self { session: Arc::new(Session::new(spec, limits, bytes, life.life().clone(), open)), own }
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -56,5 +59,13 @@ impl SessionControl {
             *session.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
         }
         !says_the_same
+    }
+
+    /// Gives it the budgets of these limits, but for those that it has of its own; these are some more of them. What is
+    /// spent stays so. Whether that changes any.
+    pub(crate) fn set_budgets(&self, limits: &Limits, own: Overrides) -> bool {
+        let mut all = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        all.add(own);
+        self.session.set_budgets(&all.over(limits).budget)
     }
 }

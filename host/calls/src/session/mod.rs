@@ -111,7 +111,7 @@ impl Session {
             listings: RateLimiter::direct(quota(calls.listings_per_second, calls.listing_burst)),
             body_pace: BodyPace::new(limits.edge.body_rate),
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
-            services: ServiceUse::new(&limits, &spec.spent),
+            services: ServiceUse::new(&spec, &limits),
             large: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),
             spec,

@@ -1,18 +1,24 @@
 //! What a session uses of services: how fast, how much at once, and how much in all.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
 
 use footbridge_core::{
     gate::{Effects, SessionRules, Subject},
     limits::{BudgetLimits, Limits},
-    names::ServerName,
+    names::{ServerName, SessionName},
     service::TUNNELS,
 };
 use governor::{DefaultDirectRateLimiter, RateLimiter};
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    Place, Session,
+    Place, Session, SessionSpec,
     over::{OverLimit, quota, within},
     spending::{BudgetOf, BudgetUse, BudgetsSpent, BytesUsed},
 };
@@ -28,11 +34,22 @@ pub(super) struct ServiceUse {
 /// What a session may use in all, and what it has.
 #[derive(Debug)]
 struct Budget {
-    limits: BudgetLimits,
-    requests: BytesUsed,
-    tokens: BytesUsed,
-    service_bytes: BytesUsed,
-    tunnel_bytes: BytesUsed,
+    /// Whose it is.
+    session: SessionName,
+    requests: Count,
+    tokens: Count,
+    service_bytes: Count,
+    tunnel_bytes: Count,
+}
+
+/// One of these budgets.
+#[derive(Debug)]
+struct Count {
+    used: BytesUsed,
+    /// Which an operator may change; 0 is none.
+    limit: AtomicU64,
+    /// Whether it was said that it is spent, since it was set.
+    told: AtomicBool,
 }
 
 /// What one request to a service, or one tunnel, spends of the budget of its session. Clones are of the same request.
@@ -43,39 +60,80 @@ pub struct Spending {
 }
 
 impl ServiceUse {
-    /// With these limits, of a session that spent so much before.
-    pub(super) fn new(limits: &Limits, before: &BudgetsSpent) -> Self {
+    /// Of a session with these limits, of its own or not.
+    pub(super) fn new(spec: &SessionSpec, limits: &Limits) -> Self {
         let Limits { services, budget, .. } = limits;
         let rate = RateLimiter::direct(quota(services.per_second, services.burst));
         let places = |count| Arc::new(Semaphore::new(count));
         let (in_flight, tunnels) = (places(services.in_flight), places(services.tunnels));
-        Self { rate, in_flight, tunnels, budget: Arc::new(Budget::new(budget, before)) }
+        Self { rate, in_flight, tunnels, budget: Arc::new(Budget::new(spec, budget)) }
     }
 }
 
 impl Budget {
-    fn new(limits: &BudgetLimits, before: &BudgetsSpent) -> Self {
-        let used = |of| BytesUsed::since(before.of(of));
-        Self {
-            limits: limits.clone(),
-            requests: used(BudgetOf::Requests),
-            tokens: used(BudgetOf::Tokens),
-            service_bytes: used(BudgetOf::ServiceBytes),
-            tunnel_bytes: used(BudgetOf::TunnelBytes),
+    fn new(spec: &SessionSpec, limits: &BudgetLimits) -> Self {
+        let used = |of| BytesUsed::since(spec.spent.of(of));
+        let count = |of| Count { used: used(of), limit: AtomicU64::new(0), told: AtomicBool::new(false) };
+        let budget = Self {
+            session: spec.name.clone(),
+            requests: count(BudgetOf::Requests),
+            tokens: count(BudgetOf::Tokens),
+            service_bytes: count(BudgetOf::ServiceBytes),
+            tunnel_bytes: count(BudgetOf::TunnelBytes),
+        };
+        budget.set(limits);
+        budget
+    }
+
+    /// Gives it other limits, for whatever is counted from now on. Whether they are others.
+    fn set(&self, limits: &BudgetLimits) -> bool {
+        let BudgetLimits { requests, tokens, service_bytes, tunnel_bytes } = limits;
+        let all = [
+            (&self.requests, requests),
+            (&self.tokens, tokens),
+            (&self.service_bytes, service_bytes),
+            (&self.tunnel_bytes, tunnel_bytes),
+        ];
+        all.map(|(count, limit)| count.set(u64::try_from(*limit).unwrap_or(u64::MAX))).contains(&true)
+    }
+
+    fn of(&self, of: BudgetOf) -> &Count {
+        match of {
+            BudgetOf::Requests => &self.requests,
+            BudgetOf::Tokens => &self.tokens,
+            BudgetOf::TunnelBytes => &self.tunnel_bytes,
+            BudgetOf::ServiceBytes | BudgetOf::Arguments | BudgetOf::Results => &self.service_bytes,
         }
     }
 
-    /// The count of a budget, and its limit; none where there is none.
-    fn of(&self, of: BudgetOf) -> (&BytesUsed, Option<u64>) {
-        let (used, limit) = match of {
-            BudgetOf::Requests => (&self.requests, self.limits.requests),
-            BudgetOf::Tokens => (&self.tokens, self.limits.tokens),
-            BudgetOf::TunnelBytes => (&self.tunnel_bytes, self.limits.tunnel_bytes),
-            BudgetOf::ServiceBytes | BudgetOf::Arguments | BudgetOf::Results => {
-                (&self.service_bytes, self.limits.service_bytes)
-            }
-        };
-        (used, u64::try_from(limit).ok().filter(|limit| *limit > 0))
+    /// That one has less left than is asked for: said in the log, once until it is another one.
+    fn over(&self, of: BudgetOf) -> BudgetOf {
+        let count = self.of(of);
+        if !count.told.swap(true, Ordering::Relaxed) {
+            let (session, budget) = (&self.session, of.word());
+            let (spent, limit) = (count.used.bytes(), count.limit().unwrap_or_default());
+            tracing::warn!(
+                %session, spent, limit,
+                "{budget} is spent, or does not cover a request: requests to services are refused. \"footbridge session \
+                 limit {session} {budget}=...\" raises it"
+            );
+        }
+        of
+    }
+}
+
+impl Count {
+    fn set(&self, limit: u64) -> bool {
+        let is_another = self.limit.swap(limit, Ordering::Relaxed) != limit;
+        if is_another {
+            self.told.store(false, Ordering::Relaxed);
+        }
+        is_another
+    }
+
+    /// None where there is none.
+    fn limit(&self) -> Option<u64> {
+        Some(self.limit.load(Ordering::Relaxed)).filter(|limit| *limit > 0)
     }
 }
 
@@ -85,8 +143,8 @@ impl Spending {
     }
 
     fn count(&self, of: BudgetOf, more: u64) -> Result<(), BudgetOf> {
-        let (used, limit) = self.budget.of(of);
-        if used.add(more, limit) { Ok(()) } else { Err(of) }
+        let count = self.budget.of(of);
+        if count.used.add(more, count.limit()) { Ok(()) } else { Err(self.budget.over(of)) }
     }
 
     /// Counts bytes that came from the guest, or are about to go to it.
@@ -100,7 +158,7 @@ impl Spending {
     /// Whether the session has a budget of tokens.
     #[must_use]
     pub fn limits_tokens(&self) -> bool {
-        self.budget.of(BudgetOf::Tokens).1.is_some()
+        self.budget.tokens.limit().is_some()
     }
 
     /// Counts tokens that an answer says were used.
@@ -117,16 +175,17 @@ impl Spending {
     /// Where they are more than is left.
     pub fn covers(&self, bytes: u64) -> Result<(), BudgetOf> {
         let of = self.bytes_of();
-        let (used, limit) = self.budget.of(of);
-        if used.leaves(usize::try_from(bytes).unwrap_or(usize::MAX), limit) { Ok(()) } else { Err(of) }
+        let count = self.budget.of(of);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if count.used.leaves(bytes, count.limit()) { Ok(()) } else { Err(self.budget.over(of)) }
     }
 
     /// Whether a request with a body of this length may be made now. Nothing is counted.
     pub(crate) fn covers_request(&self, length: Option<u64>) -> Result<(), BudgetOf> {
         for of in [BudgetOf::Requests, BudgetOf::Tokens, self.bytes_of()] {
-            let (used, limit) = self.budget.of(of);
-            if used.is_all_of(limit) {
-                return Err(of);
+            let count = self.budget.of(of);
+            if count.used.is_all_of(count.limit()) {
+                return Err(self.budget.over(of));
             }
         }
         self.covers(length.unwrap_or_default())
@@ -134,17 +193,22 @@ impl Spending {
 
     /// Counts a request.
     pub(crate) fn request(&self) -> Result<(), BudgetOf> {
-        let (used, limit) = self.budget.of(BudgetOf::Requests);
-        used.spend(1, limit).map_err(|_| BudgetOf::Requests)
+        let count = &self.budget.requests;
+        count.used.spend(1, count.limit()).map_err(|_| self.budget.over(BudgetOf::Requests))
     }
 
     /// Takes back what was counted for a request that was not made.
     pub(crate) fn give_back_request(&self) {
-        self.budget.requests.give_back(1);
+        self.budget.requests.used.give_back(1);
     }
 }
 
 impl Session {
+    /// Gives it other budgets of what it uses of services; what is spent stays so. Whether they are others.
+    pub(super) fn set_budgets(&self, limits: &BudgetLimits) -> bool {
+        self.services.budget.set(limits)
+    }
+
     /// Takes a place for a request to a service, or one for a tunnel, which are others.
     ///
     /// # Errors
@@ -176,7 +240,7 @@ impl Session {
         let limit = match of {
             BudgetOf::Arguments => settings.argument_bytes,
             BudgetOf::Results => settings.result_bytes,
-            of => self.services.budget.of(of).1,
+            of => self.services.budget.of(of).limit(),
         };
         BudgetUse { spent: self.used(of).bytes(), limit }
     }
@@ -191,7 +255,7 @@ impl Session {
         match of {
             BudgetOf::Arguments => &self.arguments,
             BudgetOf::Results => &self.results,
-            of => self.services.budget.of(of).0,
+            of => &self.services.budget.of(of).used,
         }
     }
 
@@ -234,22 +298,33 @@ fn shows(rules: &SessionRules, service: &ServerName) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use footbridge_core::limits::CallLimits;
+
     use super::*;
+    use crate::session::{LifeControl, tests::made};
 
     #[test]
     fn each_budget_is_counted_by_itself() {
         let limits = BudgetLimits { requests: 2, tokens: 10, service_bytes: 100, tunnel_bytes: 0 };
-        let budget = Arc::new(Budget::new(&limits, &BudgetsSpent::default()));
+        let control = made("one", "fbt_x", CallLimits::default(), &LifeControl::new(None));
+        let budget = Arc::new(Budget::new(control.session().spec(), &limits));
         let spending = Spending { budget: Arc::clone(&budget), is_tunnel: false };
         assert_eq!((spending.request(), spending.covers_request(Some(100))), (Ok(()), Ok(())));
         assert_eq!(spending.covers_request(Some(101)), Err(BudgetOf::ServiceBytes));
         assert_eq!((spending.bytes(60), spending.bytes(41)), (Ok(()), Err(BudgetOf::ServiceBytes)));
         assert_eq!(spending.covers_request(None), Err(BudgetOf::ServiceBytes));
-        let tunnel = Spending { budget, is_tunnel: true };
+        let tunnel = Spending { budget: Arc::clone(&budget), is_tunnel: true };
         assert_eq!((tunnel.bytes(1 << 40), tunnel.covers_request(None)), (Ok(()), Ok(())));
         assert_eq!((tunnel.tokens(10), tunnel.covers_request(None)), (Ok(()), Err(BudgetOf::Tokens)));
         assert_eq!((tunnel.request(), tunnel.request()), (Ok(()), Err(BudgetOf::Requests)));
         tunnel.give_back_request();
         assert_eq!(spending.request(), Ok(()));
+        // With more of all of them, what is spent stays so.
+        let more = BudgetLimits { requests: 3, tokens: 11, service_bytes: 102, tunnel_bytes: 1 };
+        assert_eq!((budget.set(&limits), budget.set(&more), budget.set(&more)), (false, true, false));
+        assert_eq!((spending.covers_request(Some(1)), spending.request()), (Ok(()), Ok(())));
+        assert_eq!((spending.request(), spending.tokens(1)), (Err(BudgetOf::Requests), Ok(())));
+        assert_eq!(tunnel.bytes(0), Err(BudgetOf::TunnelBytes));
+        assert_eq!(tunnel.tokens(1), Err(BudgetOf::Tokens));
     }
 }

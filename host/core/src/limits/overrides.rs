@@ -127,6 +127,17 @@ impl Overrides {
         Self(larger.map(|Override(name, value)| (*name, *value)).chain(self.0).collect())
     }
 
+    /// More of them, in the places of those for the same limits.
+    pub fn add(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// One that holds from the start of a session and cannot be changed later: all but budgets. None where there is none.
+    #[must_use]
+    pub fn lasting(&self) -> Option<&'static str> {
+        self.0.keys().copied().find(|name| !name.starts_with("budget."))
+    }
+
     /// Names and values, as [`Self::read`] takes them.
     #[must_use]
     pub fn written(&self) -> BTreeMap<String, String> {

@@ -7,6 +7,7 @@ mod approvals;
 mod calls;
 mod lists;
 mod servers;
+mod sessions;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,6 +21,7 @@ pub(crate) use approvals::{
 
 pub(crate) use calls::{CallHeld, CallTool, CalledTool};
 pub(crate) use lists::{ListSessionNames, ListTools, ListedServer, ListedTool};
+pub(crate) use sessions::{BudgetInfo, LimitSession, LimitedSession};
 pub(crate) use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
 
 /// Changes when an older program could misread a newer one.
@@ -102,6 +104,11 @@ methods! {
         "session.rotate" RotateSession -> Created;
         /// End a session.
         "session.revoke" RevokeSession -> Revoked;
+    }
+    /// About a session of any harness.
+    Session SessionRequest {
+        /// Give an open session other budgets.
+        "session.limit" LimitSession -> LimitedSession;
     }
     /// About approvals.
     Approval ApprovalRequest {
@@ -378,16 +385,6 @@ pub(crate) struct SessionInfo {
     /// What it has spent of its budgets, by their names: those that are limited, or of which there is any use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) budgets: BTreeMap<String, BudgetInfo>,
-}
-
-/// How a budget is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct BudgetInfo {
-    /// What was spent since the session was created.
-    pub(crate) spent: u64,
-    /// How much that may be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) limit: Option<u64>,
 }
 
 /// How a listener is.

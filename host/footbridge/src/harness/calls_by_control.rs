@@ -90,7 +90,7 @@ async fn list(calls: &OperatorCalls, asked: &ListTools) -> Result<Vec<ListedServ
 }
 
 /// That this harness has no such session; another one may.
-fn no_session(name: &str) -> Refusal {
+pub(super) fn no_session(name: &str) -> Refusal {
     Refusal::new(RefusalKind::NotFound, format!("there is no open session {name:?} here"))
 }
 

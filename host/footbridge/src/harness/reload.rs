@@ -23,8 +23,10 @@ pub struct Reloaded {
     pub policies: PoliciesChanged,
     /// Sessions that have services which it does not have any more, each with those: what they ask of them is refused.
     pub services_gone: BTreeMap<SessionName, Vec<ServerName>>,
-    /// Whether it has limits, names of hosts or settings of the record that hold only after a restart.
-    pub needs_restart: bool,
+    /// The open sessions whose budgets it changed.
+    pub budgets: Vec<SessionName>,
+    /// What it has otherwise and holds only after a restart, as the configuration calls it.
+    pub after_restart: Vec<&'static str>,
 }
 
 impl Harness {
@@ -41,11 +43,17 @@ impl Harness {
         let is_there = |name: &str, number| self.services.known(name).is_some_and(|known| known.revision == number);
         self.approvals().services_changed(is_there);
         let services_gone = self.services_gone();
-        let same = config.limits == self.limits
-            && config.allow_hosts == self.allow_hosts
-            && config.audit == self.record
-            && config.approval == self.approval;
-        Reloaded { servers, services, policies, services_gone, needs_restart: !same }
+        let mut limits = self.limits.clone();
+        limits.budget = config.limits.budget.clone();
+        let budgets = self.sessions.set_budgets(limits.budget.clone());
+        let all = [
+            ("[limits]", config.limits != limits),
+            ("[edge]", config.allow_hosts != self.allow_hosts),
+            ("[audit]", config.audit != self.record),
+            ("[approval]", config.approval != self.approval),
+        ];
+        let after_restart = all.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect();
+        Reloaded { servers, services, policies, services_gone, budgets, after_restart }
     }
 
     /// Which sessions have services that are not configured.

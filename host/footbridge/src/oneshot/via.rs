@@ -37,7 +37,7 @@ pub(crate) struct OfHarness<'a> {
 
 impl OfHarness<'_> {
     /// Asks the harness that has the session.
-    fn ask<M: Method>(
+    pub(crate) fn ask<M: Method>(
         self,
         asked: &M,
         patience: Duration,

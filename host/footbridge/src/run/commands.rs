@@ -1,5 +1,5 @@
 //! What the control socket of a run takes, which is in the run's folder, outside of what the sandbox sees: what is about
-//! approvals and servers. A run has one session, which ends with it.
+//! approvals, servers and budgets. A run has one session, which ends with it.
 
 use crate::{
     control::{
@@ -8,10 +8,14 @@ use crate::{
         servers::{self, Overseen},
         wire::{
             AllowApproval, ApprovalRequest, ControlRequest, DenyApproval, HarnessInfo, HarnessRequest, Hello, Refusal,
-            RefusalKind,
+            RefusalKind, SessionRequest,
         },
     },
-    harness::{Harness, OperatorCalls, calls_by_control},
+    harness::{
+        Harness, OperatorCalls,
+        budgets_by_control::{NewBudgets, OpenBudgets},
+        calls_by_control,
+    },
 };
 use footbridge_calls::approval::Approvals;
 
@@ -22,13 +26,15 @@ pub(super) struct RunHandler {
     others: bool,
     overseen: Overseen,
     calls: OperatorCalls,
+    budgets: OpenBudgets,
 }
 
 impl RunHandler {
     /// With `others`, people answer over the control socket.
     pub(super) fn new(harness: &Harness, others: bool) -> Self {
         let (overseen, calls) = (harness.overseen(), harness.operator_calls());
-        Self { approvals: harness.approvals().clone(), others, overseen, calls }
+        let budgets = harness.open_budgets();
+        Self { approvals: harness.approvals().clone(), others, overseen, calls, budgets }
     }
 }
 
@@ -41,6 +47,9 @@ impl Handler for RunHandler {
     ) -> Result<serde_json::Value, Refusal> {
         match request {
             ControlRequest::Harness(HarnessRequest::Hello(Hello { .. })) => sent(HarnessInfo::this("run")),
+            ControlRequest::Session(SessionRequest::LimitSession(asked)) => {
+                NewBudgets::read(&asked).and_then(|asked| self.budgets.set(&peer.operator(), asked)).and_then(sent)
+            }
             ControlRequest::Approval(asked) => self.approval(asked, peer),
             ControlRequest::Server(asked) => servers::handle(&self.overseen, asked, peer).await,
             ControlRequest::Tool(asked) => calls_by_control::handle(&self.calls, asked, peer, notices).await,

@@ -1,6 +1,6 @@
 //! What commands ask of the daemon, one line a method.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use footbridge_proto::endpoint::{Endpoint, VsockCid, VsockEndpoint};
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,10 @@ use crate::{
         servers,
         wire::{
             BudgetInfo, ControlRequest, Created, DaemonRequest, EnsureSession, HarnessInfo, HarnessRequest, Hello,
-            ListSessions, ListenerInfo, Refusal, RefusalKind, ReloadConfig, Revoked, SessionInfo,
+            ListSessions, ListenerInfo, Refusal, RefusalKind, ReloadConfig, Revoked, SessionInfo, SessionRequest,
         },
     },
-    harness::{SessionView, calls_by_control},
+    harness::{SessionView, budgets_by_control::NewBudgets, calls_by_control},
 };
 use footbridge_core::{digest::digest_text, human::timestamp, names::SessionName};
 use footbridge_edge::listener::{Listen, address_of};
@@ -41,6 +41,9 @@ impl Handler for Sessions {
         match request {
             ControlRequest::Harness(HarnessRequest::Hello(Hello { .. })) => sent(hello(self)),
             ControlRequest::Daemon(asked) => self.daemon(asked, peer).await,
+            ControlRequest::Session(SessionRequest::LimitSession(asked)) => {
+                self.limit(&peer.operator(), NewBudgets::read(&asked)?).await.and_then(sent)
+            }
             ControlRequest::Approval(asked) => {
                 let book = harness.approvals();
                 approvals::handle(book, book.asks_people(), asked, peer)
@@ -156,11 +159,6 @@ fn info(kept: &Kept, views: &[SessionView], folder: Option<PathBuf>) -> SessionI
         closed: kept.closed.clone(),
         connections: view.map_or(0, |view| view.connections),
         calls: view.map_or(0, |view| view.calls),
-        budgets: view.map(budgets).unwrap_or_default(),
+        budgets: view.map(|view| BudgetInfo::all(&view.spent)).unwrap_or_default(),
     }
-}
-
-fn budgets(view: &SessionView) -> BTreeMap<String, BudgetInfo> {
-    let told = view.spent.iter().filter(|(_, of)| of.spent > 0 || of.limit.is_some());
-    told.map(|(name, of)| (name.word().to_owned(), BudgetInfo { spent: of.spent, limit: of.limit })).collect()
 }

@@ -118,7 +118,7 @@ impl Reloader {
 }
 
 /// What a configuration changed, in a line each.
-fn changes(Reloaded { servers, services, policies, .. }: &Reloaded) -> Vec<String> {
+fn changes(Reloaded { servers, services, policies, budgets, .. }: &Reloaded) -> Vec<String> {
     let all = [
         ("servers added", &servers.added),
         ("servers removed", &servers.removed),
@@ -134,17 +134,20 @@ fn changes(Reloaded { servers, services, policies, .. }: &Reloaded) -> Vec<Strin
             "sessions whose policy changed: {sessions}; what was asked and allowed under the one before counts no more"
         )
     });
-    some.map(|(what, which)| format!("{what}: {}", names(which))).chain(of_sessions).collect()
+    let of_budgets =
+        (!budgets.is_empty()).then(|| format!("sessions whose budgets changed: {}", names(budgets)));
+    some.map(|(what, which)| format!("{what}: {}", names(which))).chain(of_sessions).chain(of_budgets).collect()
 }
 
 /// Says in the log what a configuration changed. What did not take effect comes back.
 fn tell(reloaded: Reloaded) -> Vec<String> {
-    let Reloaded { servers, services, policies, services_gone, needs_restart } = reloaded;
+    let Reloaded { servers, services, policies, services_gone, budgets, after_restart } = reloaded;
     let (added, removed, restarted) = (names(&servers.added), names(&servers.removed), names(&servers.restarted));
     tracing::info!(added, removed, restarted, "the configuration was read again: servers");
     let (added, removed, changed) = (names(&services.added), names(&services.removed), names(&services.changed));
     tracing::info!(added, removed, changed, "the configuration was read again: services");
     tracing::info!(sessions = names(&policies.changed), "the configuration was read again: policies");
+    tracing::info!(sessions = names(&budgets), "the configuration was read again: budgets");
     let mut left = Vec::new();
     for session in policies.gone {
         tracing::error!(%session, "the policy of this session is not configured any more: it keeps what it had");
@@ -157,10 +160,10 @@ fn tell(reloaded: Reloaded) -> Vec<String> {
             "session {session} has services that are not configured any more: {services}; its requests to them are refused"
         ));
     }
-    if needs_restart {
-        let what = "limits, names of hosts or who is asked changed, too: they hold after a restart";
+    if !after_restart.is_empty() {
+        let what = format!("{} changed, too: that holds after a restart of the daemon", after_restart.join(", "));
         tracing::warn!("{what}");
-        left.push(what.to_owned());
+        left.push(what);
     }
     left
 }

@@ -42,9 +42,9 @@ use crate::{
     config::Config,
     control::{
         client::ControlClient,
-        wire::{CreateSession, Refusal, RefusalKind, ReloadReport},
+        wire::{CreateSession, LimitedSession, Refusal, RefusalKind, ReloadReport},
     },
-    harness::{Harness, Reloaded},
+    harness::{Harness, Reloaded, budgets_by_control::NewBudgets},
     store::{Problem, StateStore, StoreError, StoredSession},
 };
 use footbridge_calls::{
@@ -379,6 +379,21 @@ impl Sessions {
             Refusal::new(RefusalKind::Failed, message)
         })?;
         Ok(GivenSession { stored, token: Some(token), was_there: false })
+    }
+
+    /// Gives a session budgets of its own, also for when it is opened again.
+    pub(super) async fn limit(&self, by: &Operator, asked: NewBudgets) -> Result<LimitedSession, Refusal> {
+        let mut all = self.0.kept.lock().await;
+        let kept = all.get_mut(&asked.session).filter(|kept| kept.goes_on());
+        let kept = kept.ok_or_else(|| no_such(&asked.session))?;
+        let mut limits = kept.stored.limits.clone();
+        limits.add(asked.limits.clone());
+        self.0.store.set_limits(&asked.session, &limits).await.map_err(|error| not_stored(&error))?;
+        kept.stored.limits = limits;
+        if kept.closed.is_some() {
+            return Ok(LimitedSession { name: asked.session.to_string(), budgets: BTreeMap::new() });
+        }
+        self.0.harness.open_budgets().set(by, asked)
     }
 
     /// Ends a session because an operator says so.

@@ -126,6 +126,13 @@ impl SessionStore for InMemory {
         })
     }
 
+    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.now(|tables| {
+            let found = tables.sessions.iter_mut().find(|session| session.name == *name);
+            found.map(|session| session.limits = limits.clone()).is_some()
+        })
+    }
+
     fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>> {
         if self.tables().keeps_no_spending {
             return locked();

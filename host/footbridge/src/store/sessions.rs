@@ -51,6 +51,9 @@ pub trait SessionStore: Send + Sync {
     /// Gives a session another token; says whether there is such a session.
     fn set_token<'a>(&'a self, name: &'a SessionName, token: Digest) -> BoxFuture<'a, Result<bool, StoreError>>;
 
+    /// Gives a session other limits of its own; says whether there is such a session.
+    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>>;
+
     /// Keeps what these sessions have spent, of all of them or of none. One that is there no more is passed over, also
     /// where another one has its name by now.
     fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>>;

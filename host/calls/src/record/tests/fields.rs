@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::record::lines::{
     Approval, Arguments, Called, DecidedLine, Intent, Line, PinAccepted, Refused, SessionBegins, SessionEnded,
-    SessionListens, SessionRotated,
+    SessionLimited, SessionListens, SessionRotated,
 };
 
 const DOCS: &str = include_str!("../../../../../docs/record.md");
@@ -76,6 +76,11 @@ fn all() -> Vec<Line<'static>> {
             definition: accepted,
             approver: "servers pins accept (uid 0)".into(),
         }),
+        Line::SessionLimited(SessionLimited {
+            session: session(),
+            limits: [("budget.tokens".to_owned(), "5000".to_owned())].into(),
+            approver: "session limit (uid 0)".into(),
+        }),
         Line::SessionEnded(SessionEnded { session: session(), why: "expired" }),
     ]
 }
@@ -118,13 +123,14 @@ fn place_in_all(line: &Line<'_>) -> usize {
         Line::Refused(_) => 4,
         Line::Approval(_) => 5,
         Line::PinAccepted(_) => 6,
-        Line::SessionEnded(_) => 7,
+        Line::SessionLimited(_) => 7,
+        Line::SessionEnded(_) => 8,
     }
 }
 
 #[test]
 fn the_lines_are_what_they_were() {
-    assert!(all().iter().map(place_in_all).eq(0..8));
+    assert!(all().iter().map(place_in_all).eq(0..9));
     let now: Vec<String> = lines().iter().map(ToString::to_string).collect();
     let pinned: Vec<&str> = GOLDEN.lines().collect();
     assert_eq!(now, pinned, "golden.jsonl and docs/record.md must say what records are:\n{}", now.join("\n"));

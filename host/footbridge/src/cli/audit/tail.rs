@@ -308,6 +308,7 @@ fn what(kind: &str, record: &ReadRecord) -> String {
         "session" => labelled(&["policy", "services", "listeners", "labels", "limits"]),
         "session_listens" => labelled(&["listener"]),
         "session_rotated" => String::new(),
+        "session_limited" => format!("{} by {}", labelled(&["limits"]), text("approver")),
         "session_ended" => text("why"),
         "rotated" => text("file"),
         "head" => format!("signed up to record {}", text("head.seq")),

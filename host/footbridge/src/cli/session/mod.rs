@@ -1,4 +1,4 @@
-//! `footbridge session`: what an operator asks of the daemon about its sessions.
+//! `footbridge session`: what an operator asks of the daemon about its sessions; of a run, about the one that it has.
 //!
 //! Exit status: 0 done; 1 the daemon refuses, or there is none; 2 a wrong command line.
 
@@ -17,8 +17,9 @@ use crate::{
     control::{
         self,
         client::{ControlClient, ControlClientError},
-        wire::{CreateSession, EnsureSession, ListSessions, RevokeSession, RotateSession, ShowSession},
+        wire::{CreateSession, EnsureSession, LimitSession, ListSessions, RevokeSession, RotateSession, ShowSession},
     },
+    oneshot::via::OfHarness,
     report,
 };
 use footbridge_core::{
@@ -29,6 +30,9 @@ use footbridge_core::{
 use footbridge_processes::sys;
 use show::WithState;
 use token::{Existing, TokenFile, TokenOutput};
+
+/// How long a harness is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Status when the daemon refuses, or does not answer.
 pub(super) const REFUSED: i32 = 1;
@@ -75,6 +79,23 @@ pub(super) enum SessionCommand {
         name: SessionName,
         #[command(flatten)]
         output: TokenOutput,
+    },
+    /// Give an open session other budgets, also one of a run; what it has spent stays spent
+    #[command(after_help = "Examples:
+  footbridge session limit agent-1 budget.tokens=4000000
+  footbridge session limit run-4711 budget.requests=0 budget.tokens=0        no budget any more
+
+Exit status: 0 done; 1 it is refused, or nobody has such a session; 2 a wrong command line.")]
+    Limit {
+        /// Its name
+        name: SessionName,
+        /// budget.requests, budget.tokens, budget.service_bytes or budget.tunnel_bytes, and how much it may be in all;
+        /// 0 is no budget
+        #[arg(value_name = "NAME=VALUE", required = true)]
+        limits: Vec<Override>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// End a session: its connections are cut, its calls cancelled, its sockets removed
     #[command(after_help = "Example:
@@ -158,7 +179,10 @@ pub(super) fn main(command: SessionCommand) -> anyhow::Result<i32> {
         labels(args.labels.clone())?;
         Overrides::each_once(args.limits.clone())?;
     }
-    Ok(or_refused(run(command, &control::of_serve(&folders.runtime)).map(|()| 0)))
+    if let SessionCommand::Limit { limits, .. } = &command {
+        Overrides::each_once(limits.clone())?;
+    }
+    Ok(or_refused(run(command, &folders.runtime).map(|()| 0)))
 }
 
 /// The status of what was done, or of what was refused, which is said.
@@ -169,7 +193,15 @@ pub(super) fn or_refused(done: anyhow::Result<i32>) -> i32 {
     })
 }
 
-fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
+/// Gives a session of the daemon, or of a run, other budgets.
+fn limit(runtime: &Path, name: &SessionName, limits: &Overrides, json: bool) -> anyhow::Result<()> {
+    let asked = LimitSession { session: name.to_string(), limits: limits.written() };
+    let limited = OfHarness { runtime, session: name.as_str() }.ask(&asked, PATIENCE, |_, _| {})?;
+    Ok(report::out(&if json { show::json_lines(&[limited])? } else { show::budgets(&limited.budgets) })?)
+}
+
+fn run(command: SessionCommand, runtime: &Path) -> anyhow::Result<()> {
+    let socket = &*control::of_serve(runtime);
     match command {
         SessionCommand::Create(args) => create(socket, *args, false),
         SessionCommand::Ensure(args) => create(socket, *args, true),
@@ -180,6 +212,9 @@ fn run(command: SessionCommand, socket: &Path) -> anyhow::Result<()> {
         SessionCommand::Show { name, json } => {
             let session = connect_and_warn(socket)?.call(&ShowSession { name: name.to_string() })?;
             Ok(report::out(&if json { show::json_lines(&WithState::all(&[session]))? } else { show::one(&session) })?)
+        }
+        SessionCommand::Limit { name, limits, json } => {
+            limit(runtime, &name, &limits.into_iter().collect(), json)
         }
         SessionCommand::Rotate { name, output } => {
             let file = TokenFile::reserve(&output, Existing::Replaced)?;

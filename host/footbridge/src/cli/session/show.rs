@@ -1,11 +1,13 @@
 //! Sessions, as people and as programs read them. What an operator wrote is escaped for people.
 
+use std::collections::BTreeMap;
+
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
 
 use crate::{
     cli::table::aligned,
-    control::wire::{ListenerInfo, SessionInfo},
+    control::wire::{BudgetInfo, ListenerInfo, SessionInfo},
 };
 
 /// One JSON object a line.
@@ -98,17 +100,25 @@ pub(super) fn one(session: &SessionInfo) -> String {
     }
     lines.push(("connections", session.connections.to_string()));
     lines.push(("calls", session.calls.to_string()));
-    lines.extend(session.budgets.iter().map(|(name, budget)| {
+    labelled(&lines) + &budgets(&session.budgets)
+}
+
+/// What a session has spent of its budgets, a line each.
+pub(super) fn budgets(all: &BTreeMap<String, BudgetInfo>) -> String {
+    let spent = |(name, budget): (&String, &BudgetInfo)| {
         let of = budget.limit.map_or_else(|| ", no limit".to_owned(), |limit| format!(" of {limit}"));
         ("spent", format!("{}: {}{of}", Escaped(name), budget.spent))
-    }));
+    };
+    labelled(&all.iter().map(spent).collect::<Vec<_>>())
+}
+
+fn labelled(lines: &[(&str, String)]) -> String {
     lines.iter().map(|(name, value)| format!("{:13}{value}\n", format!("{name}:"))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::wire::BudgetInfo;
 
     fn session() -> SessionInfo {
         SessionInfo {

@@ -34,6 +34,12 @@ impl SessionStore for Store {
         self.changes(update).map_ok(|rows| rows > 0).boxed()
     }
 
+    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let update = sqlx::query("UPDATE sessions SET limits = ? WHERE name = ?");
+        let update = update.bind(written(limits)).bind(name.to_string());
+        self.changes(update).map_ok(|rows| rows > 0).boxed()
+    }
+
     fn set_spent<'a>(&'a self, sessions: &'a [StoredSession]) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let (mut connection, turn) = self.lend().await?;
@@ -98,7 +104,7 @@ async fn insert(connection: &mut SqliteConnection, session: &StoredSession) -> R
     let process = session.process.as_ref();
     // Maps of texts always serialize.
     let labels = serde_json::to_string(&session.labels).unwrap_or_default();
-    let limits = serde_json::to_string(&session.limits.written()).unwrap_or_default();
+    let limits = written(&session.limits);
     let services: Vec<&str> = session.services.iter().map(ServerName::as_str).collect();
     let services = serde_json::to_string(&services).unwrap_or_default();
     let add = "INSERT INTO sessions \
@@ -194,6 +200,10 @@ fn spent(text: &str) -> Option<BudgetsSpent> {
 /// Numbers by texts always serialize.
 fn text_of(spent: &BudgetsSpent) -> String {
     serde_json::to_string(&spent.written()).unwrap_or_default()
+}
+
+fn written(limits: &Overrides) -> String {
+    serde_json::to_string(&limits.written()).unwrap_or_default()
 }
 
 fn limits(text: &str) -> Option<Overrides> {

@@ -81,6 +81,9 @@ async fn sessions_come_back_as_they_were_after_a_restart() {
     let other = Digest::of("other");
     assert!(store.set_token(&one, other).await.unwrap() && !store.set_token(&nobody, Digest::of("z")).await.unwrap());
     assert_eq!(store.sessions().await.unwrap()[0].token, other);
+    let limits: Overrides = ["budget.tokens=7".parse().unwrap()].into_iter().collect();
+    assert!(store.set_limits(&one, &limits).await.unwrap() && !store.set_limits(&nobody, &limits).await.unwrap());
+    assert_eq!(store.sessions().await.unwrap()[0].limits, limits);
     assert!(store.remove_session(&one).await.unwrap() && !store.remove_session(&one).await.unwrap());
     assert_eq!(store.sessions().await.unwrap(), [plain("two")]);
     // Its listeners went with it: the name can be used again.

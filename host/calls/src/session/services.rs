@@ -307,7 +307,8 @@ mod tests {
     fn each_budget_is_counted_by_itself() {
         let limits = BudgetLimits { requests: 2, tokens: 10, service_bytes: 100, tunnel_bytes: 0 };
         let control = made("one", "fbt_x", CallLimits::default(), &LifeControl::new(None));
-        let budget = Arc::new(Budget::new(control.session().spec(), &limits));
+        let spec = SessionSpec { spent: BudgetsSpent::default(), ..control.session().spec().clone() };
+        let budget = Arc::new(Budget::new(&spec, &limits));
         let spending = Spending { budget: Arc::clone(&budget), is_tunnel: false };
         assert_eq!((spending.request(), spending.covers_request(Some(100))), (Ok(()), Ok(())));
         assert_eq!(spending.covers_request(Some(101)), Err(BudgetOf::ServiceBytes));

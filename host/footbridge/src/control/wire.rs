@@ -21,8 +21,8 @@ pub(crate) use approvals::{
 
 pub(crate) use calls::{CallHeld, CallTool, CalledTool};
 pub(crate) use lists::{ListSessionNames, ListTools, ListedServer, ListedTool};
-pub(crate) use sessions::{BudgetInfo, LimitSession, LimitedSession};
 pub(crate) use servers::{AcceptedPin, ListServers, PinsAccepted, PinsRecorded, RestartServer, Restarted, ServerInfo};
+pub(crate) use sessions::{BudgetInfo, LimitSession, LimitedSession};
 
 /// Changes when an older program could misread a newer one.
 pub(crate) const PROTOCOL: u32 = 1;

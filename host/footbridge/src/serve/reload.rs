@@ -134,8 +134,7 @@ fn changes(Reloaded { servers, services, policies, budgets, .. }: &Reloaded) -> 
             "sessions whose policy changed: {sessions}; what was asked and allowed under the one before counts no more"
         )
     });
-    let of_budgets =
-        (!budgets.is_empty()).then(|| format!("sessions whose budgets changed: {}", names(budgets)));
+    let of_budgets = (!budgets.is_empty()).then(|| format!("sessions whose budgets changed: {}", names(budgets)));
     some.map(|(what, which)| format!("{what}: {}", names(which))).chain(of_sessions).chain(of_budgets).collect()
 }
 

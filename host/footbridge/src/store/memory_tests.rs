@@ -16,7 +16,11 @@ use footbridge_calls::{
     pins::{Compared, Definition, NoPins, PinnedServer, Pins},
     provider::{InProcess, ToolContext, ToolDefinition, ToolResult},
 };
-use footbridge_core::{digest::Digest, limits::Limits, names::SessionName};
+use footbridge_core::{
+    digest::Digest,
+    limits::{Limits, overrides::Overrides},
+    names::SessionName,
+};
 
 /// The store. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -126,7 +130,11 @@ impl SessionStore for InMemory {
         })
     }
 
-    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn set_limits<'a>(
+        &'a self,
+        name: &'a SessionName,
+        limits: &'a Overrides,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.now(|tables| {
             let found = tables.sessions.iter_mut().find(|session| session.name == *name);
             found.map(|session| session.limits = limits.clone()).is_some()

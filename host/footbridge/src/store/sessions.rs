@@ -52,7 +52,11 @@ pub trait SessionStore: Send + Sync {
     fn set_token<'a>(&'a self, name: &'a SessionName, token: Digest) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Gives a session other limits of its own; says whether there is such a session.
-    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>>;
+    fn set_limits<'a>(
+        &'a self,
+        name: &'a SessionName,
+        limits: &'a Overrides,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Keeps what these sessions have spent, of all of them or of none. One that is there no more is passed over, also
     /// where another one has its name by now.

@@ -213,9 +213,7 @@ fn run(command: SessionCommand, runtime: &Path) -> anyhow::Result<()> {
             let session = connect_and_warn(socket)?.call(&ShowSession { name: name.to_string() })?;
             Ok(report::out(&if json { show::json_lines(&WithState::all(&[session]))? } else { show::one(&session) })?)
         }
-        SessionCommand::Limit { name, limits, json } => {
-            limit(runtime, &name, &limits.into_iter().collect(), json)
-        }
+        SessionCommand::Limit { name, limits, json } => limit(runtime, &name, &limits.into_iter().collect(), json),
         SessionCommand::Rotate { name, output } => {
             let file = TokenFile::reserve(&output, Existing::Replaced)?;
             let replaces = file.as_ref().and_then(TokenFile::replaces);

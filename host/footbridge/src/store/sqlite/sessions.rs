@@ -34,7 +34,11 @@ impl SessionStore for Store {
         self.changes(update).map_ok(|rows| rows > 0).boxed()
     }
 
-    fn set_limits<'a>(&'a self, name: &'a SessionName, limits: &'a Overrides) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn set_limits<'a>(
+        &'a self,
+        name: &'a SessionName,
+        limits: &'a Overrides,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let update = sqlx::query("UPDATE sessions SET limits = ? WHERE name = ?");
         let update = update.bind(written(limits)).bind(name.to_string());
         self.changes(update).map_ok(|rows| rows > 0).boxed()

@@ -17,7 +17,10 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::{SessionStore as _, StoredSession};
 use footbridge_calls::session::BudgetOf;
-use footbridge_core::{digest::Digest, limits::overrides::Override};
+use footbridge_core::{
+    digest::Digest,
+    limits::overrides::{Override, Overrides},
+};
 use footbridge_edge::listener::{Access, Listen};
 use footbridge_processes::process::ProcessIdentity;
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use footbridge_tests::{Engine, Host, Ran, Running, Servers, programs, recipes, skipped};
+use footbridge_tests::{Engine, Host, Ran, Real, Running, Servers, programs, recipes, skipped};
 use nix::sys::signal::Signal;
 
 /// What `agent` recipes leave on the standard output: the listing of the demo server's tools.
@@ -52,6 +52,13 @@ fn needs(name: &str, folder: &Path) -> Option<Option<Engine>> {
         "none" | "net" => true,
         "unshare" => works(name, &["unshare", "-Urn", "ip", "link", "set", "lo", "up"]),
         "bwrap" => works(name, &["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-all", "true"]),
+        "compose" => {
+            let compose = Real::server("recipe serve-compose", "podman-compose")?.program();
+            programs::writes(&folder.join("podman-compose"), &format!("#!/bin/sh\nexec {} \"$@\"\n", compose.display()));
+            let engine = Engine::podman("recipe serve-compose")?;
+            engine.shim(folder);
+            return Some(Some(engine));
+        }
         engine @ ("podman" | "docker") => {
             let of = if engine == "docker" { Engine::docker } else { Engine::podman };
             let engine = of(&format!("recipe {name}"))?;
@@ -104,12 +111,13 @@ fn recipes_with_a_session_do_what_they_say() {
     let before = &all["before=serve"];
     let mine: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("serve-")).collect();
     let names: Vec<&str> = mine.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["serve-bwrap", "serve-docker", "serve-nspawn", "serve-podman", "serve-unshare"]);
+    assert_eq!(names, ["serve-bwrap", "serve-compose", "serve-docker", "serve-nspawn", "serve-podman", "serve-unshare"]);
     for (name, text) in mine {
         let folder = tempfile::tempdir().unwrap();
         let Some(engine) = needs(name, folder.path()) else { continue };
         let host = place(folder.path());
         symlink(folder.path().join("rootfs"), host.work().join("rootfs")).unwrap();
+        fs::copy(programs::repository().join("docs/compose.yaml"), host.work().join("compose.yaml")).unwrap();
         let config = host.servers_file();
         let mut daemon =
             Running::start(&mut host.footbridge(&["serve".as_ref(), "--config".as_ref(), config.as_ref()]));

@@ -22,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::client::{Answer, Client, post};
 
 /// Longer than anything takes here, on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// What the threads that serve guests are called.
 pub(crate) const WORKERS: &str = "harness";

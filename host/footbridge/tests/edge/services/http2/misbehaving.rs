@@ -194,31 +194,32 @@ fn an_answer_that_an_origin_breaks_off_is_never_whole() {
 
 #[test]
 fn what_is_no_answer_is_told_in_the_shape_of_its_client() {
-    let modes: [(&str, u16, Mode); 6] = [
-        ("its stream is reset", 502, |tls, stream| write(tls, RST_STREAM, 0, stream, &INTERNAL_ERROR)),
-        ("the connection goes away", 502, |tls, _| {
+    let modes: [(&str, &[u16], Mode); 6] = [
+        ("its stream is reset", &[502], |tls, stream| write(tls, RST_STREAM, 0, stream, &INTERNAL_ERROR)),
+        ("the connection goes away", &[502], |tls, _| {
             write(tls, GOAWAY, 0, [0; 4], &[[0, 0, 0, 1], INTERNAL_ERROR].concat())?;
             ends()
         }),
-        ("nothing comes", 504, |_, _| Ok(())),
-        ("it has no status", 502, |tls, stream| write(tls, HEADERS, ENDS_HEADERS | ENDS_STREAM, stream, &header())),
-        ("its head does not end", 502, |tls, stream| {
+        ("nothing comes", &[504], |_, _| Ok(())),
+        ("it has no status", &[502], |tls, stream| write(tls, HEADERS, ENDS_HEADERS | ENDS_STREAM, stream, &header())),
+        ("its head does not end", &[502], |tls, stream| {
             write(tls, HEADERS, 0, stream, OK)?;
             loop {
                 write(tls, CONTINUATION, 0, stream, &header().repeat(100))?;
             }
         }),
-        // Interim answers are dropped one by one, so that they fill nothing, and end with the connection.
-        ("it is always yet to come", 502, |tls, stream| {
+        // Interim answers are dropped one by one, so that they fill nothing, and end with the connection; where that takes
+        // long, with the time for silence.
+        ("it is always yet to come", &[502, 504], |tls, stream| {
             loop {
                 write(tls, HEADERS, ENDS_HEADERS, stream, &[status(b"103"), header().repeat(100)].concat())?;
             }
         }),
     ];
-    for (name, status, mode) in modes {
+    for (name, statuses, mode) in modes {
         let services = once(mode);
         let answer = services.ask("GET /s/second/x", &[], "");
-        assert_eq!(answer.status, status, "{name}: {answer:?}");
+        assert!(statuses.contains(&answer.status), "{name}: {answer:?}");
         let error = &answer.json()["error"];
         assert!(
             error["record"].is_string() && error["message"].as_str().unwrap().contains("second"),

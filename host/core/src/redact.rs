@@ -32,8 +32,8 @@ use stream::Beginnings;
 pub use stream::{SentText, StreamRedactor};
 use unescaped::Unescaped;
 
-/// Shortest value that is looked for.
-pub(crate) const MIN_BYTES: usize = 8;
+/// Shortest value that is looked for, bytes.
+pub const MIN_BYTES: usize = 8;
 /// What stands for a value.
 pub const MARK: &str = "[redacted]";
 

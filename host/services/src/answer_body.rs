@@ -248,7 +248,13 @@ impl AnswerBody {
         }
         if self.passing.holds() && Instant::now() < self.until {
             self.timer.as_mut().reset((Instant::now() + self.silence.saturating_sub(HELD)).min(self.until));
-            return Poll::Ready(Some(Ok(AnswerPart::Data(self.passing.rest()))));
+            let rest = self.passing.rest();
+            self.passing.settle();
+            if rest.is_empty() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            return Poll::Ready(Some(Ok(AnswerPart::Data(rest))));
         }
         // What passes the other way is no silence.
         let silent = self.passing.upload().moved() + self.silence;

@@ -1,6 +1,8 @@
 //! The digest of a body as it passes. That of a long one is made by another thread, a piece at a time, since it takes as
 //! long as half of what else is done to the body.
 //!
+//! What a body holds so while nothing passes is handed over too, once whoever carries it says so.
+//!
 //! Failure paths: where no thread has time, whoever brings the next piece digests what waits, and so does whoever asks
 //! for the digest. So nothing waits for a thread that never comes, and what waits is bounded.
 
@@ -16,7 +18,7 @@ const LONG: u64 = 1024 * 1024;
 /// What is handed over at once, bytes: a thread is woken for each.
 const PIECE: usize = 128 * 1024;
 /// The same behind so many of them.
-const LARGE_PIECE: usize = 512 * 1024;
+const LARGE_PIECE: usize = 256 * 1024;
 const BEFORE_LARGE: u64 = 64;
 /// A part that is shorter is copied, bytes.
 const SMALL: usize = 4 * 1024;
@@ -58,6 +60,18 @@ impl BodyDigest {
         }
         let sha = &mut self.sha;
         self.long.get_or_insert_with(|| LongDigest::new(sha.take().unwrap_or_else(new_sha))).push(data);
+    }
+
+    /// Whether it holds some of what passed.
+    pub(crate) fn holds(&self) -> bool {
+        self.long.as_ref().is_some_and(|long| long.length > 0)
+    }
+
+    /// Lets go of what it holds: for while nothing passes. In a runtime.
+    pub(crate) fn settle(&mut self) {
+        if let Some(long) = self.long.as_mut().filter(|long| long.length > 0) {
+            long.hand_over();
+        }
     }
 
     /// The digest of all that passed so far; none where nothing did.
@@ -111,7 +125,8 @@ impl LongDigest {
         }
         *waiting = piece;
         drop(waiting);
-        (self.length, self.handed_over) = (0, self.handed_over + 1);
+        let is_whole = self.length >= self.size;
+        (self.length, self.handed_over) = (0, self.handed_over + u64::from(is_whole));
         if self.handed_over == BEFORE_LARGE {
             self.size = LARGE_PIECE;
         }
@@ -202,6 +217,13 @@ mod tests {
         }
     }
 
+    fn eventually_none_waits(digest: &BodyDigest) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !digest.long.as_ref().unwrap().beside.waiting().is_empty() {
+            assert!(Instant::now() < deadline, "nobody did");
+        }
+    }
+
     #[tokio::test]
     async fn short_parts_are_one_and_none_take_no_room() {
         let mut digest = BodyDigest::default();
@@ -212,6 +234,14 @@ mod tests {
         }
         let long = digest.long.as_ref().unwrap();
         assert!(long.piece.len() <= 1 && long.tail.len() == 10_000, "{} parts", long.piece.len());
+        assert!(digest.holds());
+        digest.settle();
+        let long = digest.long.as_ref().unwrap();
+        assert!(!digest.holds() && long.piece.capacity() == 0 && long.tail.capacity() == 0, "nothing of it");
+        eventually_none_waits(&digest);
+        digest.settle();
+        let body = [vec![b'x'; usize::try_from(LONG).unwrap()], vec![b'y'; 10_000]].concat();
+        assert_eq!(digest.so_far(), Some(Digest::of(&body)));
     }
 
     #[test]
@@ -220,10 +250,7 @@ mod tests {
         let body = Bytes::from(vec![b'x'; usize::try_from(LONG).unwrap() + PIECE]);
         let mut digest = BodyDigest::default();
         runtime.block_on(async { digest.push(&body) });
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while !digest.long.as_ref().unwrap().beside.waiting().is_empty() {
-            assert!(Instant::now() < deadline, "nobody did");
-        }
+        eventually_none_waits(&digest);
         assert_eq!(digest.so_far(), Some(Digest::of(&body)));
     }
 

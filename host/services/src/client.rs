@@ -1,5 +1,4 @@
-//! How connections to a service are kept: whose, how many, for how long, how much each may have under way, and how it is
-//! noticed that the other end is gone.
+//! How connections to a service are kept: whose, how many, for how long, and how it is noticed that the other end is gone.
 //!
 //! Each session has its own: who leaves its answers unread holds a connection of HTTP/2, and takes the streams that an
 //! origin gives it. Requests of one session share one, so one whose origin went away unheard would hold them all. It is
@@ -18,14 +17,18 @@ use hyper_util::{
 };
 use tokio::time::Instant;
 
-use crate::{connect::Connector, connection_task::ConnectionTasks, upload::Uploaded};
+use crate::{
+    connect::Connector,
+    connection_task::ConnectionTasks,
+    upload::Uploaded,
+    windows::{WINDOW, window},
+};
 
 /// Makes requests of one session to one service.
 pub(crate) type ServiceClient = Client<Connector, Box<Uploaded>>;
 
 /// The clients of one service, by the numbers of the sessions that they are of.
 pub(crate) struct Clients {
-    builder: Builder,
     connector: Connector,
     /// Connections that are kept idle of one session.
     most_idle: usize,
@@ -38,14 +41,14 @@ struct Kept {
 }
 
 impl Clients {
-    pub(crate) fn new(builder: Builder, connector: Connector, most_idle: usize) -> Self {
+    pub(crate) fn new(connector: Connector, most_idle: usize) -> Self {
         let kept = Kept { all: HashMap::new(), looked_at: Instant::now() };
-        Self { builder, connector, most_idle, kept: Mutex::new(kept) }
+        Self { connector, most_idle, kept: Mutex::new(kept) }
     }
 
-    /// The client of a session, which may have so many requests under way. One that made no request for as long as idle
+    /// The client of a session, within its limits. One that made no request for as long as idle
     /// connections are kept has none by now, and is forgotten; what it has under way goes on.
-    pub(crate) fn of(&self, session: u64, in_flight: usize) -> Arc<ServiceClient> {
+    pub(crate) fn of(&self, session: u64, limits: &ServiceLimits) -> Arc<ServiceClient> {
         let (mut kept, now) = (self.kept.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
         if now.duration_since(kept.looked_at) > IDLE_TIME {
             kept.all.retain(|_, (_, used)| now.duration_since(*used) <= IDLE_TIME);
@@ -53,9 +56,9 @@ impl Clients {
         }
         let new = || {
             // As many as it can use at once, so that its next requests find them.
-            let mut builder = self.builder.clone();
-            builder.pool_max_idle_per_host(in_flight.min(self.most_idle));
-            (Arc::new(builder.build(self.connector.of(session))), now)
+            let mut builder = builder(limits);
+            builder.pool_max_idle_per_host(limits.in_flight.min(self.most_idle));
+            (Arc::new(builder.build(self.connector.of(session, limits))), now)
         };
         let (client, used) = kept.all.entry(session).or_insert_with(new);
         *used = now;
@@ -83,29 +86,13 @@ pub(crate) fn most_idle(connections: usize) -> usize {
 const PART_KEPT: usize = 32;
 const FEW: usize = 8;
 
-/// What one answer may have under way that its guest has not read yet, bytes. A connection may have as much for each answer
-/// that its session can wait for, so that none holds another; HTTP/2 knows no more than `MOST`.
-const WINDOW: u32 = 256 * 1024;
-const MOST: u32 = (1 << 31) - 1;
-
 /// After so long without a frame a connection of HTTP/2 is asked whether it is there, and has so long to say so: behind a
 /// large body on a slow line the question waits for its turn.
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(20);
 
-/// What may come over a connection that is of no answer, bytes: what nobody has read yet, and as much again as nobody needs.
-pub(crate) fn unanswered(limits: &ServiceLimits) -> u64 {
-    u64::from(window(limits)) + SURPLUS
-}
-
-const SURPLUS: u64 = 1024 * 1024;
-
-fn window(limits: &ServiceLimits) -> u32 {
-    WINDOW.saturating_mul(u32::try_from(limits.in_flight).unwrap_or(u32::MAX)).min(MOST)
-}
-
 /// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
-pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
+fn builder(limits: &ServiceLimits) -> Builder {
     let mut client = Client::builder(ConnectionTasks::default());
     client
         .pool_timer(TokioTimer::new())
@@ -114,6 +101,8 @@ pub(crate) fn builder(limits: &ServiceLimits) -> Builder {
         .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
         .http2_initial_stream_window_size(WINDOW)
         .http2_initial_connection_window_size(window(limits))
+        // What an origin gives room for, and does not read, is no more than that of an answer.
+        .http2_max_send_buf_size(WINDOW as usize)
         .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
         .http2_keep_alive_interval(PING)
         .http2_keep_alive_timeout(PONG)
@@ -211,15 +200,16 @@ mod tests {
             unanswered: 1,
         };
         let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap();
-        let clients = Clients::new(builder(&ServiceLimits::default()), connector, 1);
-        let (one, other) = (clients.of(1, 1), clients.of(2, 1));
-        assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1, 1)));
+        let clients = Clients::new(connector, 1);
+        let limits = ServiceLimits::default();
+        let (one, other) = (clients.of(1, &limits), clients.of(2, &limits));
+        assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(&one, &clients.of(1, &limits)));
         tokio::time::advance(IDLE_TIME * 3 / 4).await;
-        assert!(Arc::ptr_eq(&one, &clients.of(1, 1)));
+        assert!(Arc::ptr_eq(&one, &clients.of(1, &limits)));
         tokio::time::advance(IDLE_TIME / 2).await;
-        assert!(Arc::ptr_eq(&one, &clients.of(1, 1)));
+        assert!(Arc::ptr_eq(&one, &clients.of(1, &limits)));
         assert_eq!(clients.kept.lock().unwrap().all.len(), 1, "the other one asked for nothing since");
-        assert!(!Arc::ptr_eq(&other, &clients.of(2, 1)));
+        assert!(!Arc::ptr_eq(&other, &clients.of(2, &limits)));
     }
 
     #[test]

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use footbridge_core::hosts::{address, is_public};
+use footbridge_core::{
+    hosts::{address, is_public},
+    limits::ServiceLimits,
+};
 use footbridge_outbound::{CheckedResolver, Lookup, tcp, tls};
 use futures::future::BoxFuture;
 use http::Uri;
@@ -26,6 +29,7 @@ use crate::{
     proxy::ServiceProxy,
     shares::{LookupWithin, Shares},
     spec::ServiceSpec,
+    windows::unanswered,
 };
 
 /// What connections of a harness are made with. Clones share it.
@@ -39,6 +43,13 @@ pub(crate) struct Dialling {
     pub(crate) silence: Duration,
     /// How much may come over one that is of no answer, bytes.
     pub(crate) unanswered: u64,
+}
+
+impl Dialling {
+    /// The same, within the limits of a session.
+    pub(crate) fn within(&self, limits: &ServiceLimits) -> Self {
+        Self { silence: limits.silence_time, unanswered: unanswered(limits), ..self.clone() }
+    }
 }
 
 /// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time.
@@ -80,9 +91,9 @@ impl Connector {
         Self { inner, time: way.dialling.time, way, tls, protocols }
     }
 
-    /// The same, whose names are looked up for a session.
-    pub(crate) fn of(&self, session: u64) -> Self {
-        Self::by(self.way.of(session), self.tls.clone(), self.protocols)
+    /// The same, whose names are looked up for a session, within its limits.
+    pub(crate) fn of(&self, session: u64, limits: &ServiceLimits) -> Self {
+        Self::by(self.way.of(session, limits), self.tls.clone(), self.protocols)
     }
 }
 
@@ -110,8 +121,8 @@ impl Way {
         }
     }
 
-    fn of(&self, session: u64) -> Self {
-        Self { session: Some(session), ..self.clone() }
+    fn of(&self, session: u64, limits: &ServiceLimits) -> Self {
+        Self { session: Some(session), dialling: self.dialling.within(limits), ..self.clone() }
     }
 
     /// Whether it leads to an address that is written out, for which no name is resolved, and is not public.
@@ -185,5 +196,25 @@ impl Service<Uri> for Connector {
             let connected = connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into()))?;
             Ok(EndsAtOnce(HeardOut::new(connected, silence)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use footbridge_outbound::SystemLookup;
+
+    use super::*;
+
+    #[test]
+    fn connections_of_a_session_are_within_its_own_limits() {
+        let spec = crate::request::tests::spec();
+        let (lookup, shares) = (Arc::new(SystemLookup), Arc::new(Shares::new(1)));
+        let time = Duration::from_secs(1);
+        let dialling = Dialling { lookup, shares, time, silence: time, unanswered: 1 };
+        let limits = ServiceLimits { silence_time: Duration::from_secs(7), in_flight: 64, ..ServiceLimits::default() };
+        let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap().of(3, &limits);
+        let Dialling { time: connects, silence, unanswered: may_come, .. } = connector.way.dialling;
+        assert_eq!((connects, silence, may_come), (time, limits.silence_time, unanswered(&limits)));
+        assert!(may_come > unanswered(&ServiceLimits::default()));
     }
 }

@@ -46,6 +46,7 @@ mod tunnel;
 mod upload;
 mod usage;
 mod websocket;
+mod windows;
 
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};

@@ -174,9 +174,15 @@ impl Passing {
         passed.and(used).err()
     }
 
-    /// Whether something is kept back.
+    /// Whether something is kept back, or kept for the digest.
     pub(crate) fn holds(&self) -> bool {
-        self.text.as_ref().is_some_and(StreamRedactor::holds)
+        self.text.as_ref().is_some_and(StreamRedactor::holds) || self.digest.holds()
+    }
+
+    /// Lets go of what is kept for digests, while nothing passes. In a runtime.
+    pub(crate) fn settle(&mut self) {
+        self.digest.settle();
+        self.upload.settle();
     }
 
     pub(crate) fn rest(&mut self) -> Bytes {

@@ -42,7 +42,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::AnswerBody,
-    client::{Clients, builder, gives_no_more, most_idle, unanswered},
+    client::{Clients, gives_no_more, most_idle},
     connect::{Connector, Dialling, Protocols, Way, connected},
     no_connection::NoConnection,
     origin_stream::Meter,
@@ -54,6 +54,7 @@ use crate::{
     upload::{Tally, UploadBounds, UploadError},
     usage::{UsageOf, estimated},
     websocket::{Handshake, WebSocket, say_upgrade},
+    windows::unanswered,
 };
 
 /// All services. Clones share them.
@@ -63,7 +64,6 @@ pub struct Services(Arc<Inner>);
 struct Inner {
     all: RwLock<BTreeMap<String, Arc<Service>>>,
     dialling: Dialling,
-    limits: ServiceLimits,
     /// Connections that are kept idle of one session and service, at most.
     most_idle: usize,
 }
@@ -121,8 +121,8 @@ pub struct HostCheck {
 
 /// Whether a host of tunnels takes connections.
 async fn reachable(services: &Services, authority: &str) -> Result<(), NoConnection> {
-    let (way, _) = services.way(TUNNELS, None).ok_or(NoConnection::Name)?;
-    connected(way, authority).await.map(drop)
+    let service = services.get(TUNNELS).ok_or(NoConnection::Name)?;
+    connected(Way::to(&service.spec, &services.0.dialling, None), authority).await.map(drop)
 }
 
 impl Services {
@@ -148,7 +148,7 @@ impl Services {
             unanswered: unanswered(limits),
         };
         let (all, most_idle) = (RwLock::default(), most_idle(connections));
-        let services = Self(Arc::new(Inner { all, dialling, limits: limits.clone(), most_idle }));
+        let services = Self(Arc::new(Inner { all, dialling, most_idle }));
         services.replace(specs);
         services
     }
@@ -183,13 +183,12 @@ impl Services {
     }
 
     fn connected(&self, spec: ServiceSpec) -> Result<Service, rustls::Error> {
-        let limits = &self.0.limits;
         let connector = |protocols| Connector::new(&spec, &self.0.dialling, protocols);
         // Of hosts there are as many as a guest thinks of: nothing is kept for each of them.
         let idle = if spec.origin.authority.is_some() { self.0.most_idle } else { 0 };
-        let clients = Clients::new(builder(limits), connector(Protocols::All)?, idle);
+        let clients = Clients::new(connector(Protocols::All)?, idle);
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
-        let websockets = own.map(|connector| Clients::new(builder(limits), connector, 0));
+        let websockets = own.map(|connector| Clients::new(connector, 0));
         let revision = REVISIONS.fetch_add(1, Ordering::Relaxed);
         let (redactor, not_taken) = (Redactor::of_one(&spec.secrets), Mutex::default());
         Ok(Service { clients, websockets, redactor, spec, revision, not_taken })
@@ -228,9 +227,9 @@ impl Services {
     }
 
     /// The way to what a service leads to, and which one of its name that is.
-    pub(crate) fn way(&self, name: &str, session: Option<u64>) -> Option<(Way, u64)> {
+    pub(crate) fn way(&self, name: &str, session: u64, limits: &ServiceLimits) -> Option<(Way, u64)> {
         let service = self.get(name)?;
-        Some((Way::to(&service.spec, &self.0.dialling, session), service.revision))
+        Some((Way::to(&service.spec, &self.0.dialling.within(limits), Some(session)), service.revision))
     }
 
     /// The shape of errors that clients of a service expect.
@@ -362,7 +361,7 @@ impl Service {
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
         let connection = capture_connection(&mut request);
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
-        let client = of_websockets.unwrap_or(&self.clients).of(session, limits.in_flight);
+        let client = of_websockets.unwrap_or(&self.clients).of(session, limits);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {

@@ -70,11 +70,9 @@ impl Forward for Tunnels {
     ) -> BoxFuture<'a, Result<Tunnel, Unanswered>> {
         Box::pin(async move {
             let gone = Outcome::not_offered(outgoing.server());
-            let session = Some(outgoing.session());
-            let Some((way, revision)) = self.0.way(outgoing.server().as_str(), session) else {
-                return Err(gone.into());
-            };
             let limits: Arc<Limits> = outgoing.limits();
+            let way = self.0.way(outgoing.server().as_str(), outgoing.session(), &limits.services);
+            let Some((way, revision)) = way else { return Err(gone.into()) };
             let spending = outgoing.spending().cloned();
             let (_, request) = outgoing.into_parts();
             let call = asked_of(revision, request, || gone)?;

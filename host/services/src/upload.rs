@@ -340,6 +340,12 @@ impl Tally {
         self.spent.get().copied()
     }
 
+    /// Lets go of what is kept for the digest, while nothing passes. In a runtime.
+    pub(crate) fn settle(&self) {
+        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        digest.iter_mut().for_each(|digest| digest.settle());
+    }
+
     /// The digest of what passed; none where nothing did.
     pub(crate) fn digest(&self) -> Option<String> {
         let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -436,6 +442,7 @@ impl Body for Uploaded {
             passage.stop(*why);
         }
         if passage.is_over() {
+            tally.settle();
             tally.over.notify_one();
         }
         Poll::Ready(frame)

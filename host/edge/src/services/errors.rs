@@ -273,7 +273,7 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
 fn retry_after(cause: &Cause) -> Option<u64> {
     match cause {
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => Some(retry_after_ms.div_ceil(1000)),
-        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread => Some(1),
+        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread | Cause::ApprovalsPending(_) => Some(1),
         _ => None,
     }
 }

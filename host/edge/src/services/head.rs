@@ -86,9 +86,13 @@ impl<'a> ServiceHead<'a> {
         let is_in = |bytes: &[u8]| !token.is_empty() && bytes.windows(token.len()).any(|window| window == token);
         let has = |bytes: &[u8]| is_in(bytes) || bytes.contains(&b'%') && is_in(&decoded(bytes));
         let target = self.head.uri.path_and_query().map(|target| target.as_str()).unwrap_or_default();
+        // A name is looked up, in lower case, before anything is connected.
+        let authority = self.head.uri.authority().map(|authority| authority.as_str().as_bytes()).unwrap_or_default();
+        let is_asked_for =
+            !token.is_empty() && authority.windows(token.len()).any(|window| window.eq_ignore_ascii_case(token));
         let of_proxy = is_of_proxy(self.head);
         let others = self.head.headers.iter().filter(|(name, _)| !may_hold_key(name, of_proxy));
-        others.into_iter().any(|(_, value)| has(value.as_bytes())) || has(target.as_bytes())
+        others.into_iter().any(|(_, value)| has(value.as_bytes())) || has(target.as_bytes()) || is_asked_for
     }
 
     /// What a record may have of a head that is refused: never the token, or a query.
@@ -311,6 +315,9 @@ mod tests {
             ("/s/a/x?key=fbt%5Fabc", ("x-api-key", "fbt_abc"), true),
             ("/s/a/x", ("x-other", "a fbt_abc"), true),
             ("/s/a/x", ("cookie", "k=fbt_abc"), true),
+            ("http://host.example/x", ("x-other", "a"), false),
+            ("http://fbt_abc.host.example/x", ("x-other", "a"), true),
+            ("http://x-FBT_ABC.host.example/x", ("x-other", "a"), true),
         ] {
             let head = head("GET", uri, &[header]);
             assert_eq!(ServiceHead::of(&head).leaks(b"fbt_abc"), leaks, "{uri} {header:?}");

@@ -10,6 +10,7 @@ use std::{
 use footbridge_core::{
     hosts::{address, is_localhost, is_public},
     names::ServerName,
+    redact::MIN_BYTES,
     secret::Secret,
     service::{METHODS, RequestPattern, ServiceRules},
     settings_file::{File, Mistake, closest},
@@ -286,6 +287,11 @@ impl Meaning<'_> {
         };
         if let Some(scheme) = written_twice(value, bare(secret.expose())) {
             self.note("credential", format!("the preset writes {scheme:?} in front of it itself; leave it out here"));
+        }
+        if (1..MIN_BYTES).contains(&secret.expose().len()) {
+            let note =
+                format!("it has less than {MIN_BYTES} bytes, so it is not taken out of what the service answers");
+            self.note("credential", note);
         }
         match Credential::new(header, value, user, &secret) {
             Ok(Credential { header, secrets }) => FoundCredential { header: Some(header), secrets, lacks: None },

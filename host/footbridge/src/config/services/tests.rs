@@ -161,6 +161,15 @@ fn white_space_at_the_ends_of_a_credential_is_left_out_and_noted() {
 }
 
 #[test]
+fn a_credential_too_short_to_be_looked_for_is_noted() {
+    for (credential, is_noted) in [("1234567", true), ("12345678", false)] {
+        let all = found(&format!("[services.a]\npreset = \"openai\"\ncredential = \"{credential}\"\n"));
+        let noted = all.notes.iter().any(|note| note.to_string().contains("less than 8 bytes, so it is not taken out"));
+        assert_eq!(noted, is_noted, "{credential}: {:?}", all.notes);
+    }
+}
+
+#[test]
 fn a_credential_that_begins_with_what_its_preset_writes_is_noted() {
     for (more, is_noted) in [("", true), ("header = \"authorization\"\n", false)] {
         let all = found(&format!("[services.a]\npreset = \"openai\"\n{more}credential = \"bearer ${{KEY}}\"\n"));

@@ -62,6 +62,18 @@ fn a_client_of_events_hears_comments_and_then_its_answer() {
 }
 
 #[test]
+fn who_has_too_many_questions_open_is_told_when_to_ask_again() {
+    let limits = "[limits.approval]\npending_per_session = 1\n";
+    let services = Services::start("careful", &format!("{limits}[limits.edge]\nheartbeat_time = \"50ms\"\n{RULES}"));
+    services.harness.as_ref().unwrap().approvals().people_answer();
+    let _waits = waits(&services, "/v1/messages?stream");
+    let refused = services.ask("POST /s/model/v1/messages", &[], "{}");
+    assert_eq!(refused.status, 429, "{refused:?}");
+    assert!(refused.head.contains("\r\nretry-after: 1\r\n") && !refused.head.contains("x-should-retry"), "{refused:?}");
+    assert!(refused.body.contains("wait for a person already"), "{refused:?}");
+}
+
+#[test]
 fn an_answer_is_told_whole_whatever_its_length_and_the_case_of_its_type() {
     let services = asking();
     let allowed = |path: &str| {

@@ -11,19 +11,20 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::LazyLock,
     thread,
     time::{Duration, Instant},
 };
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+mod origin;
+
+use origin::{Failure, LARGE, Program, free_port, listening, median, say, start_nginx, tls_origin};
 
 const ROUNDS: usize = 5;
 const CLIENTS: usize = 8;
 const SPAN: Duration = Duration::from_millis(1500);
 const TRIPS: usize = 1500;
-const LARGE: u64 = 1 << 30;
 const BLOCK: usize = 256 << 10;
 const EVENTS: usize = 500;
 const EVENT_EVERY: Duration = Duration::from_millis(2);
@@ -31,17 +32,6 @@ const IDLE_STREAMS: usize = 1000;
 
 /// When this began: events say how long after it they were sent.
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// A program that ends with this.
-struct Program(Child);
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        // Their ends are nobody's concern any more.
-        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
-        let _ = self.0.wait();
-    }
-}
 
 /// What is measured: where it listens, what its paths begin with, and the header that opens it.
 struct Way {
@@ -65,7 +55,7 @@ fn main() -> Result<(), Failure> {
     }
     let folder = tempfile::tempdir()?;
     let at = folder.path();
-    let (origin, _origin) = origin(at)?;
+    let (origin, _origin) = tls_origin(at, "localhost", "127.0.0.1")?;
     let streams = streams()?;
     let origins = Origins { origin, streams };
     let ways = [
@@ -93,69 +83,6 @@ fn main() -> Result<(), Failure> {
 struct Origins {
     origin: u16,
     streams: u16,
-}
-
-fn say(line: &str) {
-    // Nobody reads on.
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-fn free_port() -> Result<u16, Failure> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-/// Starts a program and waits until it listens.
-fn listening(command: &mut Command, port: u16) -> Result<Program, Failure> {
-    let program = Program(command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?);
-    let until = Instant::now() + Duration::from_secs(10);
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        if Instant::now() > until {
-            return Err(format!("{command:?} does not listen").into());
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    Ok(program)
-}
-
-/// An nginx with these servers.
-fn start_nginx(at: &Path, name: &str, port: u16, http: &str) -> Result<Program, Failure> {
-    let file = at.join(format!("{name}.conf"));
-    let at = at.display();
-    let text = format!(
-        "daemon off; worker_processes 1; pid {at}/{name}.pid; error_log stderr crit;\nevents {{ worker_connections 4096; }}\n\
-         http {{ access_log off; sendfile on; keepalive_requests 100000000; client_body_temp_path {at}/{name}.b;\n\
-         proxy_temp_path {at}/{name}.p; fastcgi_temp_path {at}/{name}.f; uwsgi_temp_path {at}/{name}.u;\n\
-         scgi_temp_path {at}/{name}.s;\n{http}\n}}\n"
-    );
-    fs::write(&file, text)?;
-    listening(Command::new("nginx").args(["-p", "/", "-e", "stderr", "-c"]).arg(file), port)
-}
-
-fn origin(at: &Path) -> Result<(u16, Program), Failure> {
-    let (key, certificate) = (at.join("key.pem"), at.join("ca.pem"));
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"])
-        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout"])
-        .arg(&key)
-        .arg("-out")
-        .arg(&certificate)
-        .stderr(Stdio::null())
-        .status()?;
-    if !made.success() {
-        return Err("openssl made no certificate".into());
-    }
-    fs::create_dir(at.join("www"))?;
-    fs::File::create(at.join("www/large"))?.set_len(LARGE)?;
-    let (port, at_shown) = (free_port()?, at.display());
-    let server = format!(
-        "server {{ listen 127.0.0.1:{port} ssl; ssl_certificate {}; ssl_certificate_key {};\n\
-         location = /small {{ return 200 \"{}\"; }} location / {{ root {at_shown}/www; }} }}",
-        certificate.display(),
-        key.display(),
-        "x".repeat(256)
-    );
-    Ok((port, start_nginx(at, "origin", port, &server)?))
 }
 
 /// Sends an event every two milliseconds to whoever asks for `/ticks`, and one to others.
@@ -401,11 +328,6 @@ fn resident(id: u32) -> Result<f64, Failure> {
     let own: f64 = own.trim().trim_end_matches(" kB").parse()?;
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
     children.split_whitespace().try_fold(own, |sum, child| Ok(sum + resident(child.parse()?)?))
-}
-
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
 }
 
 /// Measures in turn, and prints a line each.

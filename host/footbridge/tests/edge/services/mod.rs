@@ -218,6 +218,17 @@ fn a_request_goes_with_the_real_key_and_its_record_has_no_body() {
 }
 
 #[test]
+fn a_guest_that_names_the_credential_in_connection_does_not_take_it_away() {
+    let services = Services::open();
+    let answer = services.ask("GET /s/tracker/plain", &["Connection: close, x-api-key"], "");
+    assert_eq!(answer.status, 200);
+    let [received] = &services.origin.received()[..] else { panic!("not one request") };
+    let lower = received.head.to_ascii_lowercase();
+    assert!(lower.contains(&format!("\r\nx-api-key: {KEY}\r\n")) && !lower.contains("fbt_"), "{lower}");
+    assert!(!lower.contains("\r\nconnection:"), "{lower}");
+}
+
+#[test]
 fn neither_the_credential_nor_cookies_come_back() {
     let services = Services::open();
     let answer = services.get("/echo");

@@ -8,6 +8,7 @@ mod ends;
 mod guesses;
 mod heads;
 mod http2;
+mod lengths;
 mod origin;
 mod proxies;
 mod refusals;
@@ -212,6 +213,7 @@ fn a_request_goes_with_the_real_key_and_its_record_has_no_body() {
     assert_eq!((&intent["length"], &intent["effects"]), (&5.into(), &serde_json::json!(["write", "egress"])));
     assert_eq!((&outcome["outcome"], &outcome["status"], &outcome["sent"]), (&"ok".into(), &200.into(), &5.into()));
     assert_eq!(outcome["id"], intent["id"]);
+    assert!(outcome["first_byte_ms"].is_u64(), "{outcome}");
     let digest = footbridge_core::digest::digest_text(footbridge_core::digest::Digest::of("hello"));
     assert_eq!(outcome["sent_digest"], digest);
     assert!(!serde_json::to_string(&services.records.lines()).unwrap().contains("hello"));

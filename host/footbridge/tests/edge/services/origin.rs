@@ -230,7 +230,6 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             let own = match target.split_once('?').unwrap_or_default().1 {
                 "chunked" => "200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
                 "none" => "204 No Content\r\n\r\n",
-                "unchanged" => "304 Not Modified\r\ncontent-length: 2\r\n\r\n",
                 _ => "200 OK\r\ncontent-length: 2\r\n\r\nok",
             };
             say(&format!("HTTP/1.1 {own}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"))

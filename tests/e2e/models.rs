@@ -1,9 +1,9 @@
 //! Real clients of model APIs in a sandbox whose only way out is the bridge, against a model that follows a script: SDKs in
 //! two languages, and three agents that carry out a task with their shell, `tool-cli` and the bridge as an MCP server.
 
-use std::{ffi::OsStr, fs, path::PathBuf, thread, time::Duration};
+use std::{collections::BTreeMap, ffi::OsStr, fs, path::PathBuf, thread, time::Duration};
 
-use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step};
+use footbridge_tests::{Host, Ran, Real, Running, ScriptedModel, Servers, Step, programs, skipped};
 use serde_json::{Value, json};
 
 /// The key that only the model may see.
@@ -311,4 +311,65 @@ fn gemini_cli_carries_out_a_task() {
     let results = results(&model);
     assert!(results.contains("5.7") && results.contains("Zurich") && weather(&host) == 2, "{results}");
     is_recorded(&host, &model, &ran);
+}
+
+/// Asks two services for words of two models, whole and as events.
+const ASK: &str = r#"
+ask() { curl -sS -o answer -H "x-api-key: $TOOL_CLI_TOKEN" -d "$2" http://127.0.0.1:$TOOL_CLI_PORT/s/$1; }
+ask anthropic/v1/messages '{"model":"m-1"}'
+ask anthropic/v1/messages '{"model":"m-2","stream":true}'
+ask openai/v1/chat/completions '{"model":"m-1"}'
+"#;
+
+/// What usage is summed by.
+const BY: [&str; 5] = ["session", "label:team", "service", "model", "day"];
+/// What is summed up besides the requests.
+const SUMMED: [&str; 4] = ["tokens_in", "tokens_out", "sent", "received"];
+
+/// Sums of usage by what they are summed by, requests first.
+type Used = BTreeMap<[String; BY.len()], [u64; 1 + SUMMED.len()]>;
+
+fn summed(of: &Value, requests: u64) -> [u64; 1 + SUMMED.len()] {
+    let [tokens_in, tokens_out, sent, received] = SUMMED.map(|name| of[name].as_u64().unwrap());
+    [requests, tokens_in, tokens_out, sent, received]
+}
+
+/// The sums, as the outcomes in the record have it.
+fn used(record: &[Value], team: &str) -> Used {
+    let mut used = Used::new();
+    for outcome in record.iter().filter(|line| line["type"] == "outcome") {
+        let intent = record.iter().find(|line| line["type"] == "intent" && line["id"] == outcome["id"]).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let day = text(&outcome["time"])[..10].to_owned();
+        let by = [text(&intent["session"]), team.to_owned(), text(&intent["server"]), text(&outcome["model"]), day];
+        let sums = used.entry(by).or_default();
+        sums.iter_mut().zip(summed(outcome, 1)).for_each(|(sum, one)| *sum += one);
+    }
+    used
+}
+
+#[test]
+fn the_usage_that_is_summed_up_is_that_of_the_outcomes() {
+    if !programs::on_path("curl") {
+        return skipped("the_usage_that_is_summed_up_is_that_of_the_outcomes", "curl is missing");
+    }
+    let model = ScriptedModel::start(vec![Step::Say("hello from the model".to_owned())]);
+    let host = beside(&model).option("--label=team=search");
+    for more in ["", "ask anthropic/v1/messages '{\"model\":\"m-1\",\"max_tokens\":9}'"] {
+        let ran = host.runs_script(&format!("{ASK}{more}"));
+        assert_eq!(ran.status, 0, "{ran:?}");
+    }
+    let by = BY.join(",");
+    let words = ["audit", "usage", "--json", "--by", &by].map(OsStr::new);
+    let printed = Running::start(&mut host.footbridge(&words)).ends().well();
+    let lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let sums = lines.map(|line| {
+        assert_eq!(line["unknown"], 0, "{line}");
+        (BY.map(|by| line[by].as_str().unwrap().to_owned()), summed(&line, line["requests"].as_u64().unwrap()))
+    });
+    let sums: Used = sums.collect();
+    assert_eq!(sums, used(&host.record(), "search"), "{printed}");
+    assert!(sums.len() >= 6 && printed.lines().count() == sums.len(), "{printed}");
+    let total = |at: usize| sums.values().map(|sums| sums[at]).sum::<u64>();
+    assert_eq!([total(0), total(1), total(2)], [7, 77, 35], "{printed}");
 }

@@ -91,16 +91,17 @@ class Forge(BaseHTTPRequestHandler):
     def log_message(self, *_): pass
     def do_GET(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        title = json.loads(body)["title"] if body else None
+        sent = json.loads(body) if body else {}
+        title, asked = sent.get("title"), {"data": {"asked": sent.get("query")}}
         api = "https://api.github.com/repos/o/r"
         issue = {"id": 3, "iid": 3, "number": 3, "title": title, "url": api + "/issues/3"}
         pages = {"GET /user": {"login": "octo", "url": "https://api.github.com/users/octo"},
             "POST /repos/o/r/issues": issue, "GET /api/v4/projects/7": {"id": 7, "path_with_namespace": "o/r"},
-            "POST /api/v4/projects/7/issues": issue}
+            "POST /api/v4/projects/7/issues": issue, "POST /graphql": asked, "POST /api/graphql": asked}
         shown = [self.headers.get("authorization"), self.headers.get("private-token")]
         page = pages.get(f"{self.command} {self.path}") if f"Bearer {key}" in shown or key in shown else None
         text = json.dumps(page or {"message": "no"}).encode()
-        self.send_response(404 if page is None else 201 if body else 200)
+        self.send_response(404 if page is None else 201 if title else 200)
         self.send_header("content-type", "application/json"); self.send_header("content-length", str(len(text)))
         self.end_headers(); self.wfile.write(text)
     do_POST = do_GET
@@ -110,14 +111,19 @@ server.serve_forever()
 "#;
 
 const ISSUES: &str = r#"
-import os, github, gitlab
+import os, github, gitlab, requests
 g = github.Github(base_url=os.environ["GITHUB_API_URL"], auth=github.Auth.Token(os.environ["GITHUB_TOKEN"]))
 print(g.get_user().login)
 # One that was asked for has the address that the forge says, which PyGithub does not follow from another.
 print(g.get_repo("o/r", lazy=True).create_issue(title="one").title)
+print(g.requester.graphql_query("query { viewer }", {})[1]["data"]["asked"])
 l = gitlab.Gitlab(os.environ["GITLAB_URL"], private_token=os.environ["GITLAB_TOKEN"])
 project = l.projects.get(7)
 print(project.path_with_namespace, project.issues.create({"title": "two"}).title)
+# As gitlab.GraphQL sends it, which needs one more package.
+shown = {"Authorization": "Bearer " + os.environ["GITLAB_TOKEN"]}
+answer = requests.post(os.environ["GITLAB_URL"] + "/api/graphql", json={"query": "query { currentUser }"}, headers=shown)
+print(answer.json()["data"]["asked"])
 "#;
 
 #[test]
@@ -130,8 +136,19 @@ fn sdks_of_forges_read_and_write() {
     let url = format!("http://127.0.0.1:{}", forge.stdout.line());
     let Some((host, python)) = python(test, || with(&["github", "gitlab"], &url)) else { return };
     let ran = runs(&host, &python, ISSUES);
-    assert_eq!((ran.status, &*ran.stdout), (0, "octo\none\no/r two\n"), "{ran:?}");
-    let expected = ["GET /user", "POST /repos/o/r/issues", "GET /api/v4/projects/7", "POST /api/v4/projects/7/issues"];
+    assert_eq!(
+        (ran.status, &*ran.stdout),
+        (0, "octo\none\nquery { viewer }\no/r two\nquery { currentUser }\n"),
+        "{ran:?}"
+    );
+    let expected = [
+        "GET /user",
+        "POST /repos/o/r/issues",
+        "POST /graphql",
+        "GET /api/v4/projects/7",
+        "POST /api/v4/projects/7/issues",
+        "POST /api/graphql",
+    ];
     assert_eq!(passed(&host), expected);
     host.leaves_nothing_behind();
 }

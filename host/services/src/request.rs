@@ -401,6 +401,15 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn what_connection_names_takes_no_credential_of_the_host_away() {
+        for named in ["close, X-Api-Key", "x-api-key"] {
+            let out = sent(&headers(&[("connection", named), ("x-api-key", "fbt_x")]), &spec());
+            assert_eq!(out.get_all("x-api-key").iter().collect::<Vec<_>>(), ["the real key"], "{named}");
+            assert!(!out.contains_key("connection"), "{named}: {out:?}");
+        }
+    }
+
+    #[test]
     fn neither_crosses_what_makes_another_request_of_it_or_says_who_asks() {
         for name in [
             "x-http-method-override",

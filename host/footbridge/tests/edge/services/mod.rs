@@ -8,6 +8,7 @@ mod ends;
 mod guesses;
 mod heads;
 mod http2;
+mod lengths;
 mod origin;
 mod proxies;
 mod refusals;
@@ -212,9 +213,21 @@ fn a_request_goes_with_the_real_key_and_its_record_has_no_body() {
     assert_eq!((&intent["length"], &intent["effects"]), (&5.into(), &serde_json::json!(["write", "egress"])));
     assert_eq!((&outcome["outcome"], &outcome["status"], &outcome["sent"]), (&"ok".into(), &200.into(), &5.into()));
     assert_eq!(outcome["id"], intent["id"]);
+    assert!(outcome["first_byte_ms"].is_u64(), "{outcome}");
     let digest = footbridge_core::digest::digest_text(footbridge_core::digest::Digest::of("hello"));
     assert_eq!(outcome["sent_digest"], digest);
     assert!(!serde_json::to_string(&services.records.lines()).unwrap().contains("hello"));
+}
+
+#[test]
+fn a_guest_that_names_the_credential_in_connection_does_not_take_it_away() {
+    let services = Services::open();
+    let answer = services.ask("GET /s/tracker/plain", &["Connection: close, x-api-key"], "");
+    assert_eq!(answer.status, 200);
+    let [received] = &services.origin.received()[..] else { panic!("not one request") };
+    let lower = received.head.to_ascii_lowercase();
+    assert!(lower.contains(&format!("\r\nx-api-key: {KEY}\r\n")) && !lower.contains("fbt_"), "{lower}");
+    assert!(!lower.contains("\r\nconnection:"), "{lower}");
 }
 
 #[test]

@@ -217,6 +217,25 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
             say("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome");
             false
         }
+        "/api/cut" => {
+            let length =
+                if target.ends_with("?chunked") { "transfer-encoding: chunked" } else { "content-length: 1000" };
+            say(&format!("HTTP/1.1 200 OK\r\n{length}\r\n\r\n4\r\nsome\r\n"));
+            shared.go_on.lock().unwrap().recv().unwrap();
+            resets(tls);
+            false
+        }
+        // What stands behind each looks like the answer to another request.
+        "/api/longer" => {
+            let own = match target.split_once('?').unwrap_or_default().1 {
+                "chunked" => "200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+                "none" => "204 No Content\r\n\r\n",
+                _ => "200 OK\r\ncontent-length: 2\r\n\r\nok",
+            };
+            say(&format!("HTTP/1.1 {own}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"))
+        }
+        // As it answers HEAD.
+        "/api/head" => say("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n"),
         "/api/interim" => {
             while say("HTTP/1.1 102 Processing\r\n\r\n") {}
             false
@@ -365,6 +384,15 @@ fn sinks(tls: &mut Tls, head: String, shared: &Shared) -> bool {
     let is_whole = body.is_some();
     shared.received.lock().unwrap().push(Received { head, body: body.unwrap_or_default() });
     is_whole
+}
+
+/// Has the connection reset, where it would end in order.
+fn resets(tls: &Tls) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let _inside = runtime.enter();
+    tls.sock.set_nonblocking(true).unwrap();
+    let stream = tokio::net::TcpStream::from_std(tls.sock.try_clone().unwrap()).unwrap();
+    stream.set_zero_linger().unwrap();
 }
 
 fn wait_until_left(tls: &mut Tls, shared: &Shared) -> bool {

@@ -13,7 +13,8 @@ use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use serde_json::Value;
 
 use super::{
-    Services,
+    LIMITS, Services,
+    origin::KEY,
     tunnels::{asks, proxy, proxy_of},
 };
 use crate::{
@@ -198,4 +199,42 @@ fn a_client_of_a_proxy_is_told_why_in_its_first_line() {
     assert!(said("GET http://127.0.0.1:1/s/tracker/x").contains("NO_PROXY"));
     let path = said(&format!("GET http://localhost:{}/a/../b", services.plain));
     assert!(path.lines().next().unwrap().contains("path"), "{path}");
+}
+
+#[test]
+fn a_request_beyond_its_rate_is_told_when_it_may_be_made() {
+    let services = Services::start("open", &format!("{LIMITS}per_second = 1\nburst = 1\n"));
+    assert_eq!(services.get("/plain").status, 200);
+    // On a machine that takes a second for one the next may be made.
+    let mut passed = 1;
+    let answer = eventually(|| {
+        let answer = services.get("/plain");
+        passed += usize::from(answer.status == 200);
+        Some(answer).filter(|answer| answer.status != 200)
+    });
+    assert!(answer.status == 429 && answer.body.contains("services.per_second"), "{answer:?}");
+    assert!(answer.head.contains("\r\nretry-after: 1\r\n"), "{}", answer.head);
+    assert_eq!(answer.json()["error"]["reason"], "rate_limited", "{answer:?}");
+    assert_eq!(services.origin.received().len(), passed);
+}
+
+#[test]
+fn a_service_whose_name_leads_nowhere_is_told_in_the_shape_of_its_client() {
+    // Whoever cannot be asked is waited for, so that this is told in a place without a network as well.
+    let limits = "[limits.services]\nsilence_time = \"1h\"\nconnect_time = \"1h\"\n";
+    let service = "[services.second]\npreset = \"anthropic\"\nurl = \"https://none.invalid\"\n";
+    let services = Services::start("open", &format!("{limits}{service}credential = \"{KEY}\"\n"));
+    let answer = services.ask("POST /s/second/v1/messages", &[], "{}");
+    let error = answer.json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert_eq!((answer.status, &error["type"]), (502, &"error".into()), "{answer:?}");
+    assert!(
+        message.contains("\"second\" cannot be reached: its name cannot be resolved. Nothing was sent"),
+        "{message}"
+    );
+    assert!(!message.contains("invalid"), "{message}");
+    assert!(answer.head.contains("x-should-retry: true"), "{}", answer.head);
+    let (intent, outcome) = services.outcome();
+    assert_eq!((&error["request_id"], &outcome["outcome"]), (&intent["id"], &"not_sent".into()));
+    assert!(outcome.get("sent").is_none(), "{outcome}");
 }

@@ -2,8 +2,9 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     sync::Arc,
+    time::Duration,
 };
 
 use rustls::{
@@ -12,9 +13,9 @@ use rustls::{
 };
 use serde_json::Value;
 
-use super::Services;
+use super::{Services, origin::FLOOD};
 use crate::{
-    bridge::eventually,
+    bridge::{LONG, eventually},
     client::{Answer, Client, head},
 };
 
@@ -38,8 +39,13 @@ pub(super) fn asks(services: &Services, line: &str, headers: &[&str]) -> Answer 
 
 /// A tunnel to the origin that was answered.
 pub(super) fn opens(services: &Services) -> Client {
+    opens_to(services, services.origin.port)
+}
+
+/// The same to a port.
+fn opens_to(services: &Services, port: u16) -> Client {
     let mut client = services.connect();
-    let line = format!("CONNECT localhost:{} HTTP/1.1", services.origin.port);
+    let line = format!("CONNECT localhost:{port} HTTP/1.1");
     client.send(head(&line, &[&proxy(services)]));
     let answer = client.head().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -48,13 +54,17 @@ pub(super) fn opens(services: &Services) -> Client {
 
 /// TLS for this name through a tunnel.
 pub(super) fn tls(services: &Services, tunnel: &Client, name: &str) -> StreamOwned<ClientConnection, TcpStream> {
+    StreamOwned::new(greets(services, name), tunnel.stream().try_clone().unwrap())
+}
+
+/// What begins TLS for this name.
+fn greets(services: &Services, name: &str) -> ClientConnection {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(services.origin.authority.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
-    let connection = ClientConnection::new(config, name.to_owned().try_into().unwrap()).unwrap();
-    StreamOwned::new(connection, tunnel.stream().try_clone().unwrap())
+    ClientConnection::new(config, name.to_owned().try_into().unwrap()).unwrap()
 }
 
 /// The outcome of the only tunnel.
@@ -86,6 +96,7 @@ fn a_tunnel_carries_tls_from_end_to_end_and_is_recorded() {
     assert_eq!(intent["effects"], serde_json::json!(["write", "egress"]));
     assert_eq!(outcome["outcome"], "ok", "{outcome}");
     assert!(outcome["sent"].as_u64() > Some(300) && outcome["received"].as_u64() > Some(500), "{outcome}");
+    assert!(outcome["first_byte_ms"].is_u64(), "{outcome}");
 }
 
 #[test]
@@ -213,4 +224,114 @@ fn tunnels_and_requests_have_places_of_their_own() {
     assert_eq!(third.status, 429, "{third:?}");
     assert_eq!(services.get("/plain").status, 200);
     drop(open);
+}
+
+/// Both ends of a tunnel through which the greeting has gone.
+struct Ends {
+    services: Services,
+    guest: TcpStream,
+    origin: TcpStream,
+    /// How long the greeting was.
+    greeted: usize,
+}
+
+impl Ends {
+    fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tunnels = format!("[tunnels]\nallow = [\"localhost:{port}\"]\nallow_private = true\n");
+        let services = Services::start("open", &format!("[limits.services]\nsilence_time = \"1h\"\n{tunnels}"));
+        let (mut client, mut hello) = (opens_to(&services, port), Vec::new());
+        greets(&services, "localhost").write_tls(&mut hello).unwrap();
+        client.send(&hello);
+        let (mut origin, _) = listener.accept().unwrap();
+        origin.set_read_timeout(Some(LONG)).unwrap();
+        origin.set_write_timeout(Some(LONG)).unwrap();
+        let mut came = vec![0; hello.len()];
+        origin.read_exact(&mut came).unwrap();
+        assert_eq!(came, hello);
+        let guest = client.stream().try_clone().unwrap();
+        Self { services, guest, origin, greeted: hello.len() }
+    }
+
+    /// The outcome is well, with these bytes behind the greeting.
+    fn ended(&self, sent: usize, received: usize) {
+        let outcome = ended(&self.services);
+        assert_eq!(outcome["outcome"], "ok", "{outcome}");
+        let expected = ((self.greeted + sent).into(), received.into());
+        assert_eq!((&outcome["sent"], &outcome["received"]), (&expected.0, &expected.1), "{outcome}");
+    }
+}
+
+/// Bytes of which none can be taken for another's neighbour.
+fn bytes(many: usize) -> Vec<u8> {
+    (0..many / 4).flat_map(|nth| u32::try_from(nth).unwrap().to_be_bytes()).collect()
+}
+
+/// One end says its last and hears the other, which speaks from then on.
+fn finishes(mut first: &TcpStream, mut other: &TcpStream, answer: &[u8]) {
+    first.write_all(b"that is all").unwrap();
+    first.shutdown(Shutdown::Write).unwrap();
+    let mut heard = Vec::new();
+    other.read_to_end(&mut heard).unwrap();
+    assert_eq!(heard, b"that is all");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other.write_all(answer).unwrap();
+            other.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut came = Vec::new();
+        first.read_to_end(&mut came).unwrap();
+        assert!(came == answer, "{} bytes", came.len());
+    });
+}
+
+#[test]
+fn an_end_of_a_tunnel_that_has_said_all_still_hears_the_other() {
+    let answer = bytes(1 << 20);
+    let ends = Ends::open();
+    finishes(&ends.guest, &ends.origin, &answer);
+    ends.ended(11, answer.len());
+    let ends = Ends::open();
+    finishes(&ends.origin, &ends.guest, &answer);
+    ends.ended(answer.len(), 11);
+}
+
+/// Says as much of this as is taken while nobody reads.
+fn says_until_held(mut writer: &TcpStream, all: &[u8]) -> usize {
+    writer.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+    let mut said = 0;
+    // An error is that time; anything else is seen by whoever goes on.
+    while let Some(count) = (said < all.len()).then(|| writer.write(&all[said..]).ok()).flatten() {
+        said += count;
+    }
+    writer.set_write_timeout(Some(LONG)).unwrap();
+    said
+}
+
+/// One end writes more than any buffer holds while the other does not read, and then does.
+fn is_held(mut writer: &TcpStream, mut reader: &TcpStream, all: &[u8]) {
+    let said = says_until_held(writer, all);
+    assert!(said < all.len(), "nothing held it up");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            writer.write_all(&all[said..]).unwrap();
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut came = Vec::new();
+        reader.read_to_end(&mut came).unwrap();
+        assert!(came == all, "{} bytes", came.len());
+    });
+    reader.shutdown(Shutdown::Write).unwrap();
+}
+
+#[test]
+fn an_end_of_a_tunnel_that_does_not_read_holds_the_other_up_and_loses_nothing() {
+    let all = bytes(FLOOD);
+    let ends = Ends::open();
+    is_held(&ends.guest, &ends.origin, &all);
+    ends.ended(all.len(), 0);
+    let ends = Ends::open();
+    is_held(&ends.origin, &ends.guest, &all);
+    ends.ended(0, all.len());
 }

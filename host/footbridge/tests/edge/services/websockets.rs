@@ -118,6 +118,7 @@ fn a_websocket_passes_both_ways_and_is_recorded() {
     let outcome = outcome(&services);
     assert_eq!((&outcome["outcome"], &outcome["status"], &outcome["redacted"]), (&json!("ok"), &json!(101), &json!(1)));
     assert!(outcome["sent"].as_u64() > Some(50) && outcome["received"].as_u64() > Some(50), "{outcome}");
+    assert!(outcome["first_byte_ms"].is_u64(), "{outcome}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::channel,
     },
     thread::{sleep, spawn},
     time::Duration,
@@ -30,6 +31,7 @@ const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 const NO_ERROR: [u8; 4] = [0; 4];
 const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+const CANCEL: [u8; 4] = [0, 0, 0, 8];
 const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
 /// What the origin does with its first request; an error ends its connection.
@@ -64,25 +66,25 @@ fn leaves(tls: &mut Tls) -> Result<()> {
 }
 
 /// Services with an origin that does this once, and then answers every request.
-fn once(mode: Mode) -> Services {
+fn once(mode: impl Fn(&mut Tls, [u8; 4]) -> Result<()> + Send + Sync + 'static) -> Services {
     let (authority, config) = tls(&[b"h2"]);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let first = Arc::new(AtomicBool::new(true));
+    let (first, mode) = (Arc::new(AtomicBool::new(true)), Arc::new(mode));
     spawn(move || {
         for stream in listener.incoming() {
-            let (config, first) = (Arc::clone(&config), Arc::clone(&first));
+            let (config, first, mode) = (Arc::clone(&config), Arc::clone(&first), Arc::clone(&mode));
             spawn(move || {
                 let mut tls = StreamOwned::new(ServerConnection::new(config).unwrap(), stream.unwrap());
                 // A connection that breaks off is the test's to notice.
-                let _broken = serve(&mut tls, &first, mode);
+                let _broken = serve(&mut tls, &first, &*mode);
             });
         }
     });
     services(port, &authority)
 }
 
-fn serve(tls: &mut Tls, first: &AtomicBool, mode: Mode) -> Result<()> {
+fn serve(tls: &mut Tls, first: &AtomicBool, mode: impl Fn(&mut Tls, [u8; 4]) -> Result<()>) -> Result<()> {
     begin(tls)?;
     loop {
         let mut head = [0; 9];
@@ -388,4 +390,37 @@ fn an_answer_before_the_body_was_read_and_the_last_one_of_a_connection_are_whole
     let answer = asks(&services, 10);
     assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(" more") && is_whole(&answer), "{answer}");
     then_goes_on(&services, "ok");
+}
+
+/// What a stream is reset for.
+fn reset(tls: &mut Tls, stream: [u8; 4]) -> Result<Vec<u8>> {
+    loop {
+        let mut head = [0; 9];
+        tls.read_exact(&mut head)?;
+        let length = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
+        let mut payload = vec![0; length];
+        tls.read_exact(&mut payload)?;
+        if head[3] == RST_STREAM && head[5..] == stream {
+            return Ok(payload);
+        }
+    }
+}
+
+#[test]
+fn a_guest_that_leaves_in_the_middle_of_an_answer_cancels_its_stream_alone() {
+    let (says, why) = channel();
+    let services = once(move |tls, stream| {
+        begins(tls, stream)?;
+        // The test hears nothing where the connection ends instead.
+        says.send(reset(tls, stream)?).unwrap();
+        Ok(())
+    });
+    let mut client = services.connect();
+    client.send(head("GET /s/second/x HTTP/1.1", &[&services.key()]));
+    assert!(client.head().unwrap().starts_with("HTTP/1.1 200 "));
+    assert_eq!(client.chunk().as_deref(), Some("some"));
+    drop(client);
+    assert_eq!(why.recv_timeout(LONG).unwrap(), CANCEL);
+    assert_eq!(services.outcome().1["detail"], "its client left before the end of the answer");
+    then_goes_on(&services, "unknown");
 }

@@ -54,7 +54,10 @@ fn needs(name: &str, folder: &Path) -> Option<Option<Engine>> {
         "bwrap" => works(name, &["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-all", "true"]),
         "compose" => {
             let compose = Real::server("recipe serve-compose", "podman-compose")?.program();
-            programs::writes(&folder.join("podman-compose"), &format!("#!/bin/sh\nexec {} \"$@\"\n", compose.display()));
+            programs::writes(
+                &folder.join("podman-compose"),
+                &format!("#!/bin/sh\nexec {} \"$@\"\n", compose.display()),
+            );
             let engine = Engine::podman("recipe serve-compose")?;
             engine.shim(folder);
             return Some(Some(engine));
@@ -111,7 +114,10 @@ fn recipes_with_a_session_do_what_they_say() {
     let before = &all["before=serve"];
     let mine: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("serve-")).collect();
     let names: Vec<&str> = mine.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["serve-bwrap", "serve-compose", "serve-docker", "serve-nspawn", "serve-podman", "serve-unshare"]);
+    assert_eq!(
+        names,
+        ["serve-bwrap", "serve-compose", "serve-docker", "serve-nspawn", "serve-podman", "serve-unshare"]
+    );
     for (name, text) in mine {
         let folder = tempfile::tempdir().unwrap();
         let Some(engine) = needs(name, folder.path()) else { continue };

@@ -174,14 +174,14 @@ fn a_line_has_its_time_from_when_it_is_sent() {
         let n = usize::from(params["arguments"]["n"] == 1);
         match asked[n].fetch_add(1, Ordering::SeqCst) {
             0 => {
-                let after = [1_400, 700][n];
+                let after = [1_700, 1_500][n];
                 let data = json!({"reason": "rate_limited", "retryAfterMs": after});
                 json!({"error": {"code": -32002, "message": "wait", "data": data}})
             }
             _ => said(params),
         }
     });
-    let (code, lines, stderr) = bridge.runs(&["--timeout", "2s"], &(call(0) + &call(1)));
+    let (code, lines, stderr) = bridge.runs(&["--timeout", "3s"], &(call(0) + &call(1)));
     assert_eq!((code, lines.len(), stderr.as_str()), (Some(0), 2, ""), "{lines:?}");
 }
 

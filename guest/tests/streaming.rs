@@ -153,9 +153,9 @@ fn the_timeout_measures_silence_once_a_stream_has_begun() {
         stream.write_all((HEAD.to_owned() + PROGRESS).as_bytes()).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the bridge sees that the client left");
     });
-    let (code, _, stderr) = run(bare(&CALL).args(["--timeout", "200ms", "--exit-codes"]).env("TOOL_CLI_PORT", port));
+    let (code, _, stderr) = run(bare(&CALL).args(["--timeout", "2s", "--exit-codes"]).env("TOOL_CLI_PORT", port));
     assert_eq!(code, Some(8));
-    assert!(stderr.contains("nothing was heard of the call for 200 ms") && stderr.contains("--timeout"), "{stderr}");
+    assert!(stderr.contains("nothing was heard of the call for 2 s") && stderr.contains("--timeout"), "{stderr}");
     server.join().unwrap();
 }
 
@@ -227,7 +227,7 @@ fn a_held_call_that_is_not_waited_for_any_longer_was_not_made() {
             assert_eq!(stream.read(&mut [0]).unwrap(), 0, "the bridge sees that the client left");
         });
         let mut command = bare(&CALL);
-        let (code, _, stderr) = run(command.args(["--timeout", "200ms", "--exit-codes"]).env("TOOL_CLI_PORT", port));
+        let (code, _, stderr) = run(command.args(["--timeout", "2s", "--exit-codes"]).env("TOOL_CLI_PORT", port));
         assert_eq!((code, stderr.contains("may have taken effect")), (Some(status), !is_held), "{stderr}");
         assert!(stderr.contains(says), "{stderr}");
         server.join().unwrap();
@@ -251,7 +251,7 @@ fn many_calls_and_clients_of_mcp_are_told_the_same_of_one_that_is_held() {
                 stream.write_all((HEAD.to_owned() + &events).as_bytes()).unwrap();
                 while stream.read(&mut [0; 4096]).unwrap_or(0) > 0 {}
             });
-            let mut command = bare(&[word, "--timeout", "300ms"]);
+            let mut command = bare(&[word, "--timeout", "2s"]);
             command.env("TOOL_CLI_PORT", port).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
             child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
@@ -305,7 +305,7 @@ fn an_approval_that_is_not_waited_for_any_longer_waits_on() {
             stream.write_all(events.as_bytes()).unwrap();
             while stream.read(&mut [0; 4096]).unwrap_or(0) > 0 {}
         });
-        let mut command = bare(&["wait", "a1", "--timeout", "200ms", "--exit-codes"]);
+        let mut command = bare(&["wait", "a1", "--timeout", "2s", "--exit-codes"]);
         let (code, stdout, stderr) = run(command.env("TOOL_CLI_PORT", port));
         assert_eq!((code, stdout.as_str()), (Some(6), ""), "{stderr}");
         assert!(stderr.contains("approval a1 waits on") && !stderr.contains("may have"), "{stderr}");

@@ -702,7 +702,7 @@ fn a_bridge_that_is_busy_is_asked_again_when_it_said() {
 fn a_bridge_that_stays_busy_is_left_when_time_is_up() {
     let bridge = busy_at_first(usize::MAX, "busy");
     let start = Instant::now();
-    let (code, _, stderr) = run(tool_cli(&bridge, &CALL).args(["--exit-codes", "--timeout", "300ms"]));
+    let (code, _, stderr) = run(tool_cli(&bridge, &CALL).args(["--exit-codes", "--timeout", "2s"]));
     assert_eq!((code, stderr.as_str()), (Some(7), "Error: no\n"));
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     let asked = bridge.got.lock().unwrap().len();

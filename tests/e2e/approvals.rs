@@ -203,8 +203,8 @@ fn a_call_that_was_allowed_and_is_not_waited_for_any_longer_may_have_been_made()
     let daemon = Host::with(&Servers::none().misbehaving("stuck", &["never-answers-call"])).policy("ask").serves();
     let guest = daemon.opens("agent-1", &[]);
     let line = r#"{"server":"stuck","tool":"echo","arguments":{"way":"batch"}}"#;
-    let single = ["--timeout", "2s", "--exit-codes", "stuck", "echo", r#"{"way":"single"}"#];
-    for (words, input) in [(&single[..], ""), (&["--timeout", "2s", "batch"], line)] {
+    let single = ["--timeout", "10s", "--exit-codes", "stuck", "echo", r#"{"way":"single"}"#];
+    for (words, input) in [(&single[..], ""), (&["--timeout", "10s", "batch"], line)] {
         let mut running = Running::start(&mut guest.tool_cli(words));
         running.hears(input);
         running.hears_no_more();
@@ -569,6 +569,7 @@ fn harnesses_that_refuse_or_do_not_answer_keep_no_other_from_being_asked() {
     let hanging = headless();
     hanging.signal(Signal::SIGSTOP);
     let sent = guest.starts_to_ask("callTool", note("third"));
+    watch.stdout.shows("third");
     let list = daemon.host.approvals(&["list", "--json"]);
     let folder = daemon.host.runtime().join("run-").display().to_string();
     assert!(list.status == 1 && list.stderr.contains("gave no answer") && list.stderr.contains(&folder), "{list:?}");

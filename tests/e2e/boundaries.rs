@@ -21,8 +21,8 @@ const DOWN: u64 = 1 << 30;
 /// What an emulated machine gets, which takes two minutes over as much as the others get.
 const DOWN_EMULATED: u64 = 256 << 20;
 
-/// One boundary at a time: each keeps all processors busy, and has to be done in time.
-static TURN: Mutex<()> = Mutex::new(());
+/// One boundary at a time, or one conformance suite: each keeps all processors busy, and has to be done in time.
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
 /// Gives so many bytes, says the digest of what it is sent, and tells each event once the one before has been heard. Once
 /// without TLS, once with, at an address that NO_PROXY does not name.

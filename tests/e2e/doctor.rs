@@ -225,8 +225,10 @@ fn a_user_who_may_not_connect_is_told_so_and_nothing_is_said_to_have_happened() 
     let listen = format!("unix:{}", folder.path().join("s.sock").display());
     let guest = daemon.opens("agent-1", &["--listen", &listen, "--socket-mode", "0666", "--allow-uid", "12345"]);
     let program = folder.path().join("tool-cli");
-    fs::copy(footbridge_tests::programs::tool_cli(), &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // By another process: a test that forks at this moment would hold it open for writing here.
+    let mut copy = Command::new("install");
+    copy.args(["-m", "0755"]).arg(footbridge_tests::programs::tool_cli()).arg(&program);
+    assert!(copy.status().unwrap().success());
     let runs = |words: &[&str]| {
         let of_guest = guest.tool_cli(words);
         let mut command = Command::new(&program);

@@ -372,14 +372,14 @@ fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_i
     let ran = call.ends();
     assert!(ran.stdout.contains("note:///1"), "{ran:?}");
     assert!(ran.stderr.contains(&format!("approval {id}, until 2")), "{ran:?}");
-    let late = [&add[..], &["--timeout", "300ms"]].concat();
+    let late = [&add[..], &["--timeout", "3s"]].concat();
     let ran = daemon.host.one_shot(&late);
-    ran.fails(6, &["Held: a person has to allow this call, approval ap-", "within 300ms", "nothing was sent"]);
+    ran.fails(6, &["Held: a person has to allow this call, approval ap-", "within 3s", "nothing was sent"]);
     let json = daemon.host.one_shot(&[&late[..], &["--json"]].concat());
     let lines: Vec<Value> = json.stderr.lines().map(json_of).collect();
     assert_eq!((json.status, &lines[0]["approval"]["state"]), (6, &json!("pending")), "{json:?}");
     assert_eq!(lines[1]["data"]["approvalId"], lines[0]["approval"]["id"], "{json:?}");
-    let tool = ["demo__add_note", "--text", "two", "--via", "asks", "--timeout", "300ms"];
+    let tool = ["demo__add_note", "--text", "two", "--via", "asks", "--timeout", "3s"];
     daemon.host.mcp_tool(&tool).fails(6, &["Held:", "nothing was sent"]);
     assert_eq!(daemon.host.recorded("intent").len(), 1);
 }

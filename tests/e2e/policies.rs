@@ -1,9 +1,13 @@
 //! Policies as the operator uses them: chosen for a run, tried out before, and refused with a clear word where they are
 //! wrong.
 
-use std::ffi::OsStr;
+use std::{
+    ffi::OsStr,
+    os::fd::{AsRawFd as _, OwnedFd},
+};
 
 use footbridge_tests::{Host, Ran, Running, Servers};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -173,11 +177,19 @@ decision = "allow"
 effects = ["read", "egress"]
 "#;
 
+/// A port where nobody listens, and which nobody else gets.
+fn closed_port() -> (OwnedFd, u16) {
+    let held = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    let port = getsockname::<SockaddrIn>(held.as_raw_fd()).unwrap().port();
+    (held, port)
+}
+
 #[test]
 fn requests_to_services_and_tunnels_can_be_tried_and_are_listed() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let own = port.local_addr().unwrap().port();
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (_held, closed) = closed_port();
     let tunnels = format!("[tunnels]\nallow = [\"localhost:{own}\", \"*.files.example:443\"]\nallow_private = true\n");
     let settings = format!("{SERVICES}{tunnels}");
     let host = Host::with(&Servers::demo()).settings(&settings);

@@ -234,7 +234,7 @@ fn ctrl_c_at_a_terminal_ends_the_command_and_the_status_says_so() {
 
 #[test]
 fn a_loop_beyond_the_rate_is_slowed_and_loses_nothing() {
-    let host = Host::with(&Servers::demo()).settings("[limits.calls]\nburst = 2\nper_second = 2\n");
+    let host = Host::with(&Servers::demo()).settings("[limits.calls]\nburst = 2\nper_second = 1\n");
     let ran = host.runs_script("for n in 1 2 3 4 5 6; do tool-cli demo now '{}' >/dev/null || exit 1; done; echo all");
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "all\n"), "{}", ran.stderr);
     assert_eq!(host.record().iter().filter(|line| line["type"] == "intent").count(), 6);

@@ -117,6 +117,7 @@ fn warnings_do_not_get_onto_a_terminal_that_the_command_has() {
     assert!(!person.saw("trouble with an MCP server"), "{person:?}");
     person.types("\n");
     person.sees("while the command ran, in ");
+    person.sees("; the last");
     assert_eq!(running.status().code(), Some(0));
     let said = person.seen_since("while the command ran, in ");
     let path = said.split("; the last").next().unwrap();

@@ -1,7 +1,7 @@
 //! Whatever is inside: plain HTTP to the byte, requests of the bridge, and the real `tool-cli`.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::TcpStream,
     os::unix::net::UnixStream,
     path::PathBuf,
@@ -90,6 +90,14 @@ impl Read for Wire {
     }
 }
 
+/// Writes bytes to somebody who may have answered, and gone, before they came.
+#[track_caller]
+fn writes(mut stream: impl Write, bytes: &[u8]) {
+    if let Err(error) = stream.write_all(bytes) {
+        assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
+    }
+}
+
 impl Guest {
     /// Somebody who goes to a port.
     #[must_use]
@@ -117,13 +125,13 @@ impl Guest {
             Address::Port(port) => {
                 let mut stream = TcpStream::connect(("127.0.0.1", *port)).unwrap();
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                stream.write_all(bytes).unwrap();
+                writes(&mut stream, bytes);
                 Sent(Wire::Tcp(stream))
             }
             Address::Socket(path) => {
                 let mut stream = UnixStream::connect(path).unwrap();
                 stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                stream.write_all(bytes).unwrap();
+                writes(&mut stream, bytes);
                 Sent(Wire::Unix(stream))
             }
         }

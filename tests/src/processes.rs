@@ -88,6 +88,14 @@ impl Process {
     pub fn kill(&self) {
         let _it_may_have_ended = pidfd_send_signal(&self.descriptor, Signal::KILL);
     }
+
+    /// Sends it a signal, unless it has ended, and nothing that has its number later.
+    #[track_caller]
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let signal = Signal::from_named_raw(signal as i32).unwrap();
+        let sent = pidfd_send_signal(&self.descriptor, signal);
+        assert!(matches!(sent, Ok(()) | Err(rustix::io::Errno::SRCH)), "{sent:?}");
+    }
 }
 
 /// Waits until no process names this folder, and gives those that are left when patience ends.

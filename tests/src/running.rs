@@ -103,9 +103,10 @@ impl Running {
         self.stdin = None;
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal, if it has not ended.
+    #[track_caller]
     pub fn signal(&self, signal: Signal) {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.pid()), signal).unwrap();
+        self.process.signal(signal);
     }
 
     /// Kills it and waits until it is gone. What it started may go on.

@@ -176,7 +176,7 @@ fn over_standard_input_a_client_outlives_the_harness() {
 fn over_standard_input_a_client_hears_in_its_time_that_the_harness_stays_away() {
     let mut daemon = Host::open_with(&Servers::demo()).serves();
     let guest = daemon.opens("waits", &["--listen", "tcp:127.0.0.1:0", "--policy", "open"]);
-    let mut client = StdioClient::start(&guest, &["--timeout", "1s"]);
+    let mut client = StdioClient::start(&guest, &["--timeout", "5s"]);
     client.begins();
     assert!(client.asks(2, "tools/list", json!({}))["result"].is_object());
     daemon.killed();

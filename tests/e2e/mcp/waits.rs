@@ -73,7 +73,7 @@ fn what_was_not_waited_for_was_not_called_unless_a_person_had_allowed_it() {
     let daemon = Host::with(&Servers::none().misbehaving("stuck", &["never-answers-call"])).policy("ask").serves();
     let guest = daemon.opens("agent-1", &[]);
     for is_allowed in [false, true] {
-        let mut client = StdioClient::start(&guest, &["--timeout", "2s"]);
+        let mut client = StdioClient::start(&guest, &["--timeout", "10s"]);
         client.begins();
         let call = json!({"name": "stuck__echo", "arguments": {"allowed": is_allowed}});
         client.says(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}));

@@ -161,14 +161,16 @@ fn an_end_that_is_no_record_is_not_gone_on_from() {
 async fn an_outcome_is_waited_for_while_others_have_their_turn() {
     let folder = tempfile::tempdir().unwrap();
     let audit = folder.path().join("audit");
-    let limits = AuditLimits { intent_time: Duration::from_millis(200), ..AuditLimits::default() };
-    let trail = Trail::start(Recorder::one_shot(&audit, &AuditSettings::default()).unwrap(), limits).unwrap();
+    let limits = AuditLimits { intent_time: Duration::from_secs(1), ..AuditLimits::default() };
+    // A disk that takes its time to sync would make an intent late.
+    let settings = AuditSettings { sync: false, ..AuditSettings::default() };
+    let trail = Trail::start(Recorder::one_shot(&audit, &settings).unwrap(), limits).unwrap();
     let intent = crate::Record::new("intent", &serde_json::json!({"id": "i"}));
     assert!(trail.intent("i", intent).await);
     let turn = LockFile::take(&audit.join("one-shot.lock")).unwrap();
     assert!(!trail.note(crate::Record::limited("s", "rate", 1)).await, "nothing is done on the strength of it");
     let over = tokio::task::spawn_blocking(move || {
-        thread::sleep(Duration::from_millis(500));
+        thread::sleep(Duration::from_secs(2));
         drop(turn);
     });
     let (id, outcome) = ("i".to_owned(), crate::RecordedOutcome::Ok);

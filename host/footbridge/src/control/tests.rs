@@ -219,7 +219,8 @@ async fn beyond_a_number_of_requests_more_wait_and_then_are_cut_off() {
     let answered = move || {
         let answers = busy.iter_mut().map(|stream| {
             stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-            stream.read(&mut [0]).unwrap()
+            // One that was cut off with its request unread is reset.
+            stream.read(&mut [0]).unwrap_or(0)
         });
         answers.sum::<usize>()
     };

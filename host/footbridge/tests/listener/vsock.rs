@@ -42,13 +42,34 @@ fn bound_by_others(cid: u32, port: u32) -> nix::Result<OwnedFd> {
     Ok(other)
 }
 
-/// Waits until a port is free: a child that another test starts has all that was open until it is another program.
+/// What `bind` says once it does not say `in_use`, or has for long: a child that another test starts has all that was
+/// open until it is another program.
+fn once_free<T, E>(bind: impl Fn() -> Result<T, E>, in_use: impl Fn(&E) -> bool) -> Result<T, E> {
+    let deadline = Instant::now() + LONG;
+    loop {
+        match bind() {
+            Err(error) if in_use(&error) && Instant::now() < deadline => std::thread::yield_now(),
+            bound => return bound,
+        }
+    }
+}
+
+/// The same on a port that is free by now.
+fn taken_by_others(cid: u32, port: u32) -> nix::Result<OwnedFd> {
+    once_free(|| bound_by_others(cid, port), |error| *error == Errno::EADDRINUSE)
+}
+
+/// Waits until a port is free.
 #[track_caller]
 fn is_free(port: u32) {
-    let deadline = Instant::now() + LONG;
-    while let Err(error) = bound_by_others(ANY, port) {
-        assert!(error == Errno::EADDRINUSE && Instant::now() < deadline, "port {port}: {error}");
-    }
+    let taken = taken_by_others(ANY, port);
+    assert!(taken.is_ok(), "port {port}: {taken:?}");
+}
+
+/// A place on a port that is free by now.
+#[track_caller]
+fn binds(listeners: &Listeners, listen: &Listen) -> Listener {
+    once_free(|| listeners.bind(listen), |error| matches!(error, BindError::InUse(_))).unwrap()
 }
 
 /// A port that nobody has.
@@ -70,7 +91,7 @@ fn without_vsock() -> Option<String> {
 /// Why nothing can connect, if nothing can. Asks without connecting.
 fn without_loopback() -> Option<String> {
     let why = |errno| format!("this machine has no loopback for vsock (module vsock_loopback): {errno}");
-    without_vsock().or_else(|| bound_by_others(LOCAL, free_port()).err().map(why))
+    without_vsock().or_else(|| taken_by_others(LOCAL, free_port()).err().map(why))
 }
 
 fn at(address: &str, port: u32, peer_cid: impl Into<Option<u32>>) -> Listen {
@@ -94,7 +115,7 @@ async fn sessions_share_a_port_and_each_guest_has_one() {
         return skipped("sessions_share_a_port_and_each_guest_has_one", why);
     }
     let (listeners, port) = (Listeners::default(), free_port());
-    let four = listeners.bind(&at("any", port, 4)).unwrap();
+    let four = binds(&listeners, &at("any", port, 4));
     let five = listeners.clone().bind(&at("", port, 5)).unwrap();
     assert_eq!(four.endpoint().unwrap().to_string(), format!("vsock:any:{port}"));
     let error = listeners.bind(&at("any", port, 4)).unwrap_err();
@@ -118,7 +139,7 @@ async fn a_port_is_free_when_its_last_session_has_ended() {
         return skipped("a_port_is_free_when_its_last_session_has_ended", why);
     }
     let (listeners, port) = (Listeners::default(), free_port());
-    let (four, five) = (listeners.bind(&at("any", port, 4)).unwrap(), listeners.bind(&at("any", port, 5)).unwrap());
+    let (four, five) = (binds(&listeners, &at("any", port, 4)), listeners.bind(&at("any", port, 5)).unwrap());
     drop(four);
     tokio::task::yield_now().await;
     assert_eq!(bound_by_others(ANY, port).unwrap_err(), Errno::EADDRINUSE);
@@ -127,7 +148,7 @@ async fn a_port_is_free_when_its_last_session_has_ended() {
     is_free(port);
     // At once, with no time for anything to close, and with some.
     for n in 0..100 {
-        drop(listeners.bind(&at("any", port, 4)).unwrap());
+        drop(binds(&listeners, &at("any", port, 4)));
         if n % 3 == 0 {
             tokio::task::yield_now().await;
         }
@@ -141,7 +162,7 @@ fn a_runtime_that_ends_leaves_no_port_behind() {
     }
     let (listeners, port) = (Listeners::default(), free_port());
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let claim = runtime.block_on(async { listeners.bind(&at("any", port, 4)) }).unwrap();
+    let claim = runtime.block_on(async { binds(&listeners, &at("any", port, 4)) });
     drop(runtime);
     is_free(port);
     drop(claim);
@@ -153,7 +174,7 @@ async fn what_the_kernel_refuses_is_named() {
         return skipped("what_the_kernel_refuses_is_named", why);
     }
     let port = free_port();
-    let theirs = bound_by_others(ANY, port).unwrap();
+    let theirs = taken_by_others(ANY, port).unwrap();
     let error = Listeners::default().bind(&at("any", port, 4)).unwrap_err();
     assert!(matches!(error, BindError::InUse(_)), "{error}");
     drop(theirs);
@@ -177,7 +198,7 @@ fn a_port_can_be_inherited() {
     }
     let (folder, port) = (folder(), free_port());
     std::fs::write(folder.path().join("port"), port.to_string()).unwrap();
-    with_socket("vsock::takes_over", folder.path(), 5, bound_by_others(ANY, port).unwrap());
+    with_socket("vsock::takes_over", folder.path(), 5, taken_by_others(ANY, port).unwrap());
     is_free(port);
 }
 
@@ -226,7 +247,7 @@ async fn bytes_cross_both_ways() {
         return skipped("bytes_cross_both_ways", why);
     }
     let port = free_port();
-    let listener = Listeners::default().bind(&at("any", port, LOCAL)).unwrap();
+    let listener = binds(&Listeners::default(), &at("any", port, LOCAL));
     let sent: Vec<u8> = (0..3_000_000_u32).map(|n| (n * 7 + n / 251) as u8).collect();
     let expected = sent.clone();
     let client = tokio::task::spawn_blocking(move || {
@@ -252,7 +273,7 @@ async fn this_machine_itself_is_closed_unless_it_is_named() {
         return skipped("this_machine_itself_is_closed_unless_it_is_named", why);
     }
     let (listeners, port) = (Listeners::default(), free_port());
-    let guests = listeners.bind(&at("any", port, 42)).unwrap();
+    let guests = binds(&listeners, &at("any", port, 42));
     let stranger = tokio::task::spawn_blocking(move || is_closed(try_connect(port).unwrap()));
     assert!(timeout(LONG, stranger).await.unwrap().unwrap());
     let own = listeners.bind(&at("any", port, LOCAL)).unwrap();
@@ -267,7 +288,7 @@ async fn hundreds_may_wait_to_be_accepted() {
         return skipped("hundreds_may_wait_to_be_accepted", why);
     }
     let port = free_port();
-    let listener = Listeners::default().bind(&at("any", port, LOCAL)).unwrap();
+    let listener = binds(&Listeners::default(), &at("any", port, LOCAL));
     // Nothing accepts meanwhile: this thread is the runtime's only one.
     let waiting: Vec<nix::Result<File>> = (0..400).map(|_| try_connect(port)).collect();
     assert!(waiting.iter().all(Result::is_ok), "{:?}", waiting.iter().position(Result::is_err));

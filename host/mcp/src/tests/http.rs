@@ -1,7 +1,8 @@
 //! Servers over HTTP: sessions, streams, bounds, and addresses that may not be used.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, os::fd::AsRawFd as _};
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 use serde_json::json;
 
 use super::{
@@ -420,7 +421,10 @@ async fn a_server_that_leaves_in_a_ping_is_unavailable() {
 
 #[tokio::test]
 async fn nobody_listening_is_unavailable_and_the_address_stays_here() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // Bound, so that nobody else gets it.
+    let held = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+    let free = getsockname::<SockaddrIn>(held.as_raw_fd()).unwrap();
     let servers = Stage::with(http(&format!("http://{free}/mcp"))).start();
     let why = unavailable(&servers).await;
     assert!(why.contains("could not be reached") && !why.contains("127.0.0.1"), "{why}");

@@ -109,7 +109,7 @@ async fn servers_that_do_not_listen_are_ended_side_by_side_and_by_force() {
     assert_eq!(pids.len(), 4);
     let began = std::time::Instant::now();
     servers.shutdown().await;
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(!pids.into_iter().any(runs));
 }
 

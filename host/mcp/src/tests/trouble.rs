@@ -145,9 +145,9 @@ async fn a_caller_that_leaves_cancels_upstream() {
 
 #[tokio::test]
 async fn what_still_comes_of_a_call_that_took_too_long_is_no_fault_of_the_server() {
-    // Of three steps of 50 ms, each with progress, and then an answer.
-    let servers = Stage::with(stdio("x", &["slow-with-progress", "3"]))
-        .limit(|limits| limits.calls.total_time = Duration::from_millis(60))
+    // Of 40 steps of 50 ms, each with progress, and then an answer.
+    let servers = Stage::with(stdio("x", &["slow-with-progress", "40"]))
+        .limit(|limits| limits.calls.total_time = Duration::from_secs(1))
         .ready()
         .await;
     assert!(matches!(echo(&servers).await, Outcome::Unknown(NoAnswer::Timeout)));

@@ -15,7 +15,7 @@ use footbridge_core::limits::AuditLimits;
 use footbridge_core::redact::Redactor;
 
 fn hasty() -> AuditLimits {
-    AuditLimits { intent_time: Duration::from_millis(100), ..AuditLimits::default() }
+    AuditLimits { intent_time: Duration::from_secs(2), ..AuditLimits::default() }
 }
 
 #[tokio::test]

@@ -111,6 +111,9 @@ fn footbridge(path: &Path, at: &Path, origin: &str) -> Result<Way, Failure> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
     BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    if !line.starts_with("http://") {
+        return Err("footbridge does not start".into());
+    }
     Ok(Way::new("footbridge", Some(line.trim().to_owned()), at, origin, Some(Program(child))))
 }
 

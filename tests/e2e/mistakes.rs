@@ -303,7 +303,7 @@ fn a_wrong_command_line_is_said_with_what_would_be_right() {
     says(twice, &["--label k=1 and --label k=2 exclude each other"]);
     let twice = ["calls.burst=5", "calls.burst=6"];
     let twice = twice.iter().fold(Host::with(&Servers::none()), |host, limit| host.option("--limit").option(limit));
-    says(twice, &["--limit calls.burst=5 and --limit calls.burst=6 exclude each other"]);
+    says(twice, &["calls.burst=5 and calls.burst=6 exclude each other"]);
     let host = Host::with(&Servers::none());
     host.runs(&[]).fails(2, &["CMD"]);
 }

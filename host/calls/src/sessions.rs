@@ -178,15 +178,16 @@ impl<F: Send + Sync + 'static> Sessions<F> {
         all.iter().map(|open| open.session().name().clone()).collect()
     }
 
-    /// Gives an open session budgets of its own, because an operator says so; other limits are as they were. False if
-    /// there is no such session.
+    /// Gives a session budgets of its own, because an operator says so; other limits are as they were. One that is held is
+    /// opened with them later, by whoever holds it. False if there is no such session.
     #[must_use]
     pub fn limit(&self, by: &Operator, name: &SessionName, own: Overrides) -> bool {
         let table = self.lock();
         let Some(entry) = table.get(name).filter(|entry| !entry.life.life().is_cancelled()) else { return false };
-        let Some(open) = &entry.open else { return false };
         self.0.approvals.audit().session_limited(name, &own, by);
-        let _changes_some = open.control().set_budgets(&self.limits(), own);
+        if let Some(open) = &entry.open {
+            let _changes_some = open.control().set_budgets(&self.limits(), own);
+        }
         true
     }
 

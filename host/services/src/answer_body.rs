@@ -21,16 +21,13 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     answered::{Answered, Behind},
+    body_digest::HELD,
     client::gives_no_more,
     connection_task::ReadAhead,
     origin_stream::Meter,
     passing::{Begun, Passed, Passing},
     upload::UploadError,
 };
-
-/// How long something is kept back that could be the beginning of a credential, where nothing more comes: whoever reads a
-/// stream must not wait for what comes next to have what came.
-const HELD: Duration = Duration::from_millis(500);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -178,7 +175,6 @@ impl AnswerBody {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => return self.waiting(cx),
             };
-            self.timer.as_mut().reset((Instant::now() + self.silence).min(self.until));
             let data = match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.passed(data),
                 // Nothing comes behind them.
@@ -195,6 +191,8 @@ impl AnswerBody {
                 }
                 None => Ok(self.ended(None)),
             };
+            let time = if self.passing.holds() { HELD.min(self.silence) } else { self.silence };
+            self.timer.as_mut().reset((Instant::now() + time).min(self.until));
             match data {
                 Ok(data) if data.is_empty() => {}
                 part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
@@ -216,11 +214,7 @@ impl AnswerBody {
 
     /// What of some data is handed on.
     fn passed(&mut self, data: Bytes) -> Result<Bytes, BrokenAnswer> {
-        let passed = self.passing.pass(data);
-        if self.passing.holds() {
-            self.timer.as_mut().reset((Instant::now() + HELD).min(self.until));
-        }
-        let data = match passed {
+        let data = match self.passing.pass(data) {
             Passed::On(data) => data,
             Passed::Last(data, of) => {
                 self.close(RecordedOutcome::BudgetSpent, Some(BrokenAnswer::Budget(of).to_string()));

@@ -6,13 +6,19 @@
 //! Failure paths: where no thread has time, whoever brings the next piece digests what waits, and so does whoever asks
 //! for the digest. So nothing waits for a thread that never comes, and what waits is bounded.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use footbridge_core::digest::Digest;
 use ring::digest::{Context as Sha, SHA256};
 use tokio::task::spawn_blocking;
 
+/// How long something of a body is held where nothing more comes, for its digest, or as it could be the beginning of a
+/// credential: whoever reads a stream must not wait for what comes next to have what came.
+pub(crate) const HELD: Duration = Duration::from_millis(500);
 /// From this many bytes on a body is a long one.
 const LONG: u64 = 1024 * 1024;
 /// What is handed over at once, bytes: a thread is woken for each.
@@ -164,10 +170,7 @@ impl Beside {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::mpsc,
-        time::{Duration, Instant},
-    };
+    use std::{sync::mpsc, time::Instant};
 
     use tokio::runtime::Builder;
 

@@ -16,7 +16,10 @@ use std::{
 };
 
 use footbridge_audit::{ExchangeRecord, RecordedOutcome};
-use footbridge_calls::{service::OpenExchange, session::Spending};
+use footbridge_calls::{
+    service::OpenExchange,
+    session::{BudgetOf, Spending},
+};
 use footbridge_core::{limits::ServiceLimits, redact::Redactor};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional},
@@ -41,6 +44,8 @@ pub(crate) struct Carried<S> {
     /// When it ends whatever passes.
     pub(crate) until: Option<Instant>,
     pub(crate) spending: Option<Spending>,
+    /// Whether it talks to a model, whose tokens nobody reads there: it ends where its session gets a budget of them.
+    pub(crate) is_of_model: bool,
     /// What counts the values that were taken out.
     pub(crate) redactor: Redactor,
 }
@@ -87,19 +92,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
-        let Self { stream, greets, status, first_byte_ms, limits, until, spending, redactor } = self;
+        let Self { stream, greets, status, first_byte_ms, limits, until, spending, is_of_model, redactor } = self;
         let (sent, received) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-        let mut client = Counted { inner: client, written: Arc::clone(&received), spending, is_spent: false };
+        let mut client =
+            Counted { inner: client, written: Arc::clone(&received), spending, is_of_model, is_spent: None };
         // What was read and is not written, as it was refused or is over a budget, was not sent.
-        let mut origin = Counted { inner: stream, written: Arc::clone(&sent), spending: None, is_spent: false };
+        let mut origin =
+            Counted { inner: stream, written: Arc::clone(&sent), spending: None, is_of_model: false, is_spent: None };
         let ended = tokio::select! {
             ended = pass(&mut client, &mut origin, greets.as_deref(), limits.connect_time) => ended,
             why = silent(&sent, &received, limits.silence_time) => Err(why),
             () = at(until) => Err(CarryEnd::TooLong),
             () = over => Err(CarryEnd::Ended),
         };
-        let budget = if greets.is_some() { "budget.tunnel_bytes" } else { "budget.service_bytes" };
-        let ended = if client.is_spent { Err(CarryEnd::Spent(budget)) } else { ended };
+        let ended = client.is_spent.map_or(ended, |budget| Err(CarryEnd::Spent(budget.word())));
         let outcome = ended.as_ref().err().map_or(RecordedOutcome::Ok, CarryEnd::outcome);
         let detail = ended.err().map(|why| why.to_string());
         let passed = ExchangeRecord {
@@ -154,14 +160,17 @@ struct Counted<C> {
     written: Arc<AtomicU64>,
     /// Of the client's alone: each byte that passes counts once.
     spending: Option<Spending>,
-    /// Whether what passed is more than a budget has.
-    is_spent: bool,
+    is_of_model: bool,
+    /// The budget that has less than what passed.
+    is_spent: Option<BudgetOf>,
 }
 
 impl<C> Counted<C> {
     fn spend(&mut self, bytes: usize) -> io::Result<()> {
-        let counted = self.spending.as_ref().map_or(Ok(()), |spending| spending.bytes(bytes));
-        self.is_spent |= counted.is_err();
+        let Some(spending) = &self.spending else { return Ok(()) };
+        let is_uncounted = self.is_of_model && spending.limits_tokens();
+        let counted = if is_uncounted { Err(BudgetOf::Tokens) } else { spending.bytes(bytes) };
+        self.is_spent = self.is_spent.or(counted.err());
         counted.map_err(|_| io::Error::other("over the session's budget"))
     }
 }

@@ -176,7 +176,7 @@ impl Passing {
 
     /// Whether something is kept back, or kept for the digest.
     pub(crate) fn holds(&self) -> bool {
-        self.text.as_ref().is_some_and(StreamRedactor::holds) || self.digest.holds()
+        self.text.as_ref().is_some_and(StreamRedactor::holds) || self.digest.holds() || self.upload.holds()
     }
 
     /// Lets go of what is kept for digests, while nothing passes. In a runtime.

@@ -481,7 +481,7 @@ impl Service {
         ServiceAnswer {
             status,
             headers,
-            body: ServiceBody::WebSocket(Box::new(WebSocket::new(connection, begun, limits))),
+            body: ServiceBody::WebSocket(Box::new(WebSocket::new(connection, begun, limits, self.spec.usage))),
         }
     }
 

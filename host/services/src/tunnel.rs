@@ -100,6 +100,7 @@ async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Car
         limits: limits.clone(),
         until: None,
         spending: None,
+        is_of_model: false,
         redactor: Redactor::default(),
     })
 }

@@ -32,11 +32,15 @@ use footbridge_core::{
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::{
+    runtime::Handle,
     sync::Notify,
     time::{Instant, sleep_until, timeout},
 };
 
-use crate::{body_digest::BodyDigest, stream_member::asks_for_stream};
+use crate::{
+    body_digest::{BodyDigest, HELD},
+    stream_member::asks_for_stream,
+};
 
 /// How long a body may take that is read before anybody is asked.
 const HOLD_TIME: Duration = Duration::from_secs(60);
@@ -340,6 +344,11 @@ impl Tally {
         self.spent.get().copied()
     }
 
+    /// Whether something is kept for the digest.
+    pub(crate) fn holds(&self) -> bool {
+        self.digest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|digest| digest.holds())
+    }
+
     /// Lets go of what is kept for the digest, while nothing passes. In a runtime.
     pub(crate) fn settle(&self) {
         let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -361,11 +370,15 @@ impl Tally {
     /// Ends when nothing passed for so long.
     pub(crate) async fn silent(&self, time: Duration) {
         loop {
-            let until = self.moved() + time;
-            if until <= Instant::now() {
+            let moved = self.moved();
+            sleep_until(moved + HELD.min(time)).await;
+            if self.moved() == moved {
+                self.settle();
+                sleep_until(moved + time).await;
+            }
+            if self.moved() + time <= Instant::now() {
                 return;
             }
-            sleep_until(until).await;
         }
     }
 }
@@ -466,6 +479,9 @@ impl Drop for Uploaded {
     fn drop(&mut self) {
         // Nobody sends more of it.
         let _sender = self.tally.upload.lock().stop(UploadError::NotTaken);
+        if Handle::try_current().is_ok() {
+            self.tally.settle();
+        }
         self.tally.over.notify_one();
     }
 }

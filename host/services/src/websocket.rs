@@ -66,6 +66,7 @@ pub struct WebSocket {
     connection: OnUpgrade,
     begun: Begun,
     limits: ServiceLimits,
+    is_of_model: bool,
     exchange: Option<OpenExchange>,
 }
 
@@ -76,8 +77,8 @@ impl fmt::Debug for WebSocket {
 }
 
 impl WebSocket {
-    pub(crate) fn new(connection: OnUpgrade, begun: Begun, limits: &ServiceLimits) -> Self {
-        Self { connection, begun, limits: limits.clone(), exchange: None }
+    pub(crate) fn new(connection: OnUpgrade, begun: Begun, limits: &ServiceLimits, is_of_model: bool) -> Self {
+        Self { connection, begun, limits: limits.clone(), is_of_model, exchange: None }
     }
 
     pub(crate) fn recorded_by(&mut self, exchange: OpenExchange) {
@@ -108,8 +109,9 @@ impl WebSocket {
             ready: Bytes::new(),
             is_over: false,
         };
-        let (limits, until) = (self.limits, Some(until));
-        let carried = Carried { stream, greets: None, status, first_byte_ms, limits, until, spending, redactor };
+        let (limits, until, is_of_model) = (self.limits, Some(until), self.is_of_model);
+        let carried =
+            Carried { stream, greets: None, status, first_byte_ms, limits, until, spending, is_of_model, redactor };
         carried.carry(client, exchange, over).await;
     }
 }

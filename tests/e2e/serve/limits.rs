@@ -285,6 +285,8 @@ fn budgets_of_open_sessions_are_changed_by_an_operator_or_by_the_configuration()
     limit(&["nobody", "budget.requests=5"]).fails(1, &["no harness of this user has an open session \"nobody\""]);
     limit(&["own", "budget.requests=lots"]).fails(2, &["budget.requests"]);
     limit(&["own", "budget.requests=1", "budget.requests=2"]).fails(2, &["exclude each other"]);
+    let ensured = daemon.host.session(&[&["ensure", "own"], &options[..], &["--limit", "budget.requests=2"]].concat());
+    assert_eq!(ensured.status, 0, "{ensured:?}");
     // What the configuration says is for those that have none of their own.
     fs::write(daemon.host.path().join("footbridge.toml"), with_requests(3, port)).unwrap();
     let told = daemon.host.configuration(&["reload"]).well();

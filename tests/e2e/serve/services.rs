@@ -52,5 +52,5 @@ fn a_session_says_which_services_it_has_and_a_daemon_which_there_are() {
     host.session(&["create", "q", "--label", "k=1", "--label", "k=2"])
         .fails(2, &["--label k=1 and --label k=2 exclude"]);
     host.session(&["create", "q", "--limit", "calls.burst=1", "--limit", "calls.burst=2"])
-        .fails(2, &["--limit calls.burst=1 and --limit calls.burst=2 exclude"]);
+        .fails(2, &["calls.burst=1 and calls.burst=2 exclude"]);
 }

@@ -106,16 +106,16 @@ impl Budget {
         }
     }
 
-    /// That one has less left than is asked for: said in the log, once until it is another one.
+    /// That one has less left than is asked for. That nothing is left is said in the log, once until it is another one.
     fn over(&self, of: BudgetOf) -> BudgetOf {
         let count = self.of(of);
-        if !count.told.swap(true, Ordering::Relaxed) {
-            let (session, budget) = (&self.session, of.word());
-            let (spent, limit) = (count.used.bytes(), count.limit().unwrap_or_default());
+        let limit = count.limit();
+        if count.used.is_all_of(limit) && !count.told.swap(true, Ordering::Relaxed) {
+            let (session, budget, spent) = (&self.session, of.word(), count.used.bytes());
             tracing::warn!(
                 %session, spent, limit,
-                "{budget} is spent, or does not cover a request: requests to services are refused. \"footbridge session \
-                 limit {session} {budget}=...\" raises it"
+                "{budget} is spent: what needs some of it is refused. \"footbridge session limit {session} {budget}=...\" \
+                 raises it"
             );
         }
         of

@@ -124,12 +124,18 @@ async fn one_that_is_held_ends_like_any_other() {
     life.cancelled().await;
     assert_eq!(life.ended(), Some(Ended::Expired));
     let other = sessions.hold(&name("two"), None).unwrap();
-    assert!(sessions.rotate(&name("two"), Digest::of("x")));
+    let own: Overrides = ["budget.requests=5".parse::<Override>().unwrap()].into_iter().collect();
+    let by = Operator::ThisProcess { uid: 0 };
+    assert!(sessions.rotate(&name("two"), Digest::of("x")) && sessions.limit(&by, &name("two"), own.clone()));
+    assert!(!sessions.limit(&by, &name("three"), own));
     assert!(sessions.end(&name("two"), Ended::Revoked).await && !sessions.end(&name("two"), Ended::Revoked).await);
     assert_eq!(other.ended(), Some(Ended::Revoked));
     sessions.stop().await;
     assert!(sessions.entry(&name("one")).is_none());
-    assert_eq!(types(&sessions, &journal).await, ["session_ended", "session_rotated", "session_ended"]);
+    assert_eq!(
+        types(&sessions, &journal).await,
+        ["session_ended", "session_rotated", "session_limited", "session_ended"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,12 +7,14 @@ use footbridge_calls::record::ApprovalStep; //~ E0603
 
 use footbridge_calls::approval::Approvals;
 use footbridge_calls::auth::Principal;
+use footbridge_calls::operator::Operator;
 use footbridge_calls::record::Audit;
 use footbridge_calls::session::Ended;
 use footbridge_calls::session::Session;
 use footbridge_calls::session::SessionSpec;
 use footbridge_core::digest::Digest;
 use footbridge_core::gate::Policy;
+use footbridge_core::limits::overrides::Overrides;
 use footbridge_core::names::SessionName;
 use std::sync::Arc;
 
@@ -26,6 +28,10 @@ fn an_end_that_never_was(audit: &Audit, name: &SessionName, why: Ended) {
 
 fn a_token_that_nobody_replaced(audit: &Audit, name: &SessionName) {
     audit.session_rotated(name); //~ E0624
+}
+
+fn budgets_that_nobody_gave(audit: &Audit, name: &SessionName, limits: &Overrides, by: &Operator) {
+    audit.session_limited(name, limits, by); //~ E0624
 }
 
 fn the_end_of_its_approvals_alone(approvals: &Approvals, session: &Session) {

@@ -18,6 +18,12 @@ pub struct Overrides(BTreeMap<&'static str, u64>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Override(&'static str, u64);
 
+/// Whether a limit is a budget, which can be changed while its session is open.
+#[must_use]
+pub fn is_budget(name: &str) -> bool {
+    name.starts_with("budget.")
+}
+
 /// A text that sets no limit of a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadOverride {
@@ -89,7 +95,7 @@ impl FromIterator<Override> for Overrides {
 
 /// A limit with two values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("--limit {name}={first} and --limit {name}={second} exclude each other: a limit has one value")]
+#[error("{name}={first} and {name}={second} exclude each other: a limit has one value")]
 pub struct LimitTwice {
     name: &'static str,
     first: String,
@@ -135,7 +141,7 @@ impl Overrides {
     /// One that holds from the start of a session and cannot be changed later: all but budgets. None where there is none.
     #[must_use]
     pub fn lasting(&self) -> Option<&'static str> {
-        self.0.keys().copied().find(|name| !name.starts_with("budget."))
+        self.0.keys().copied().find(|name| !is_budget(name))
     }
 
     /// Names and values, as [`Self::read`] takes them.

@@ -111,5 +111,5 @@ fn a_limit_of_a_session_has_one_value() {
     let all = |given: &[&str]| Overrides::each_once(given.iter().map(|text| text.parse().unwrap()).collect());
     assert_eq!(all(&["calls.per_second=5", "calls.burst=7", "calls.per_second=5"]).unwrap().written().len(), 2);
     let said = all(&["calls.per_second=5", "calls.per_second=6"]).unwrap_err().to_string();
-    assert!(said.starts_with("--limit calls.per_second=5 and --limit calls.per_second=6 exclude each other"), "{said}");
+    assert!(said.starts_with("calls.per_second=5 and calls.per_second=6 exclude each other"), "{said}");
 }

@@ -269,11 +269,15 @@ fn status_of(cause: &Cause, shape: ErrorShape) -> StatusCode {
     }
 }
 
+/// How long a person is given before one is asked again, seconds: clients that repeat a request by themselves wait so long.
+const A_PERSON: u64 = 30;
+
 /// When it may be asked again, seconds, of what may simply be asked again.
 fn retry_after(cause: &Cause) -> Option<u64> {
     match cause {
         Cause::OverLimit(OverLimit::Rate { retry_after_ms }) => Some(retry_after_ms.div_ceil(1000)),
-        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread | Cause::ApprovalsPending(_) => Some(1),
+        Cause::OverLimit(OverLimit::Busy) | Cause::BytesHeld | Cause::NoThread => Some(1),
+        Cause::ApprovalsPending(_) => Some(A_PERSON),
         _ => None,
     }
 }

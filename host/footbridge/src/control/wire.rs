@@ -107,7 +107,7 @@ methods! {
     }
     /// About a session of any harness.
     Session SessionRequest {
-        /// Give an open session other budgets.
+        /// Give a session other budgets.
         "session.limit" LimitSession -> LimitedSession;
     }
     /// About approvals.

@@ -1,8 +1,14 @@
 //! Other budgets for a session that is open, the same for every harness.
 
+use std::sync::Arc;
+
 use super::{Harness, calls_by_control::no_session, sessions::Places};
 use crate::control::wire::{BudgetInfo, LimitSession, LimitedSession, Refusal, RefusalKind};
-use footbridge_calls::{operator::Operator, session::BudgetOf, sessions::Sessions};
+use footbridge_calls::{
+    operator::Operator,
+    session::BudgetOf,
+    sessions::{Open, Sessions},
+};
 use footbridge_core::{limits::overrides::Overrides, names::SessionName};
 
 /// What changes the budgets of open sessions, apart from the harness: it goes to whoever lets operators in.
@@ -39,15 +45,15 @@ impl Harness {
 }
 
 impl OpenBudgets {
-    /// Gives an open session these budgets of its own; what it has spent stays so.
+    /// Gives a session these budgets of its own; what it has spent stays so.
     pub(crate) fn set(&self, by: &Operator, asked: NewBudgets) -> Result<LimitedSession, Refusal> {
         let NewBudgets { session: name, limits } = asked;
         let none = || no_session(name.as_str());
         if !self.0.limit(by, &name, limits) {
             return Err(none());
         }
-        let open = self.0.find(&name).ok_or_else(none)?;
-        let spent = BudgetOf::ALL.map(|of| (of, open.session().spent(of)));
-        Ok(LimitedSession { name: name.to_string(), budgets: BudgetInfo::all(&spent) })
+        let spent = |open: Arc<Open<Places>>| BudgetOf::ALL.map(|of| (of, open.session().spent(of)));
+        let budgets = self.0.find(&name).map(|open| BudgetInfo::all(&spent(open)));
+        Ok(LimitedSession { name: name.to_string(), budgets })
     }
 }

@@ -8,7 +8,10 @@ use footbridge_proto::endpoint::{Endpoint, TcpEndpoint};
 use super::asked::AskedSession;
 use crate::store::StoredSession;
 use footbridge_core::{
-    limits::{overrides::Overrides, table::Unit},
+    limits::{
+        overrides::{Overrides, is_budget},
+        table::Unit,
+    },
     names::{Labels, ServerName},
 };
 use footbridge_edge::listener::{Access, Listen};
@@ -66,7 +69,8 @@ impl Said<'_> {
             ("--ttl", self.ttl.map_or_else(nothing, time)),
             ("--with-pid", self.pid.map_or_else(nothing, |pid| pid.to_string())),
             ("--label", pairs(&mut self.labels.clone().into_iter())),
-            ("--limit", pairs(&mut self.limits.written().into_iter())),
+            // Budgets are the operator's to change while it is open.
+            ("--limit", pairs(&mut self.limits.written().into_iter().filter(|(name, _)| !is_budget(name)))),
             ("--service", list(self.services.iter().map(ToString::to_string))),
             ("--listen", list(self.listens.iter().map(|listen| place(listen, any_port)))),
             ("--socket-mode", format!("{:04o}", access.mode)),

@@ -386,13 +386,15 @@ impl Sessions {
         let mut all = self.0.kept.lock().await;
         let kept = all.get_mut(&asked.session).filter(|kept| kept.goes_on());
         let kept = kept.ok_or_else(|| no_such(&asked.session))?;
+        if let Some(closed) = kept.closed.as_ref().filter(|_| kept.stored.unread.is_some()) {
+            // What is in the store is more than is known here.
+            let message = format!("session {} is closed: {closed}", asked.session);
+            return Err(Refusal::new(RefusalKind::Failed, message));
+        }
         let mut limits = kept.stored.limits.clone();
         limits.add(asked.limits.clone());
         self.0.store.set_limits(&asked.session, &limits).await.map_err(|error| not_stored(&error))?;
         kept.stored.limits = limits;
-        if kept.closed.is_some() {
-            return Ok(LimitedSession { name: asked.session.to_string(), budgets: BTreeMap::new() });
-        }
         self.0.harness.open_budgets().set(by, asked)
     }
 

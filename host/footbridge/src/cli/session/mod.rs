@@ -197,7 +197,14 @@ pub(super) fn or_refused(done: anyhow::Result<i32>) -> i32 {
 fn limit(runtime: &Path, name: &SessionName, limits: &Overrides, json: bool) -> anyhow::Result<()> {
     let asked = LimitSession { session: name.to_string(), limits: limits.written() };
     let limited = OfHarness { runtime, session: name.as_str() }.ask(&asked, PATIENCE, |_, _| {})?;
-    Ok(report::out(&if json { show::json_lines(&[limited])? } else { show::budgets(&limited.budgets) })?)
+    if json {
+        return Ok(report::out(&show::json_lines(&[limited])?)?);
+    }
+    match limited.budgets {
+        Some(budgets) => report::out(&show::budgets(&budgets))?,
+        None => report::note(&format!("session {name} is closed: this holds once it is open")),
+    }
+    Ok(())
 }
 
 fn run(command: SessionCommand, runtime: &Path) -> anyhow::Result<()> {

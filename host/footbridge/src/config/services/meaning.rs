@@ -62,6 +62,9 @@ pub(super) struct WrittenTunnels {
 }
 
 /// What a client is told of the proxy that the bridge is.
+/// What is said of a credential that is shorter than what is looked for.
+const TOO_SHORT: &str = "it has less than 8 bytes, so it is not taken out of what the service answers";
+
 pub(super) const PROXY: &str = "http://session:{token}@{authority}";
 
 /// Whether this is a host and a port, with `*.` in front at most.
@@ -288,13 +291,13 @@ impl Meaning<'_> {
         if let Some(scheme) = written_twice(value, bare(secret.expose())) {
             self.note("credential", format!("the preset writes {scheme:?} in front of it itself; leave it out here"));
         }
-        if (1..MIN_BYTES).contains(&secret.expose().len()) {
-            let note =
-                format!("it has less than {MIN_BYTES} bytes, so it is not taken out of what the service answers");
-            self.note("credential", note);
-        }
         match Credential::new(header, value, user, &secret) {
-            Ok(Credential { header, secrets }) => FoundCredential { header: Some(header), secrets, lacks: None },
+            Ok(Credential { header, secrets }) => {
+                if secrets.iter().any(|secret| (1..MIN_BYTES).contains(&secret.expose().len())) {
+                    self.note("credential", TOO_SHORT.to_owned());
+                }
+                FoundCredential { header: Some(header), secrets, lacks: None }
+            }
             Err(bad @ BadService::Credential) => self.lacks("credential", NoCredential::NotRead(bad.to_string())),
             Err(error) => {
                 self.wrong("header", error);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use footbridge_calls::session::{BudgetOf, BudgetUse};
 use serde::{Deserialize, Serialize};
 
-/// Other budgets of an open session.
+/// Other budgets of a session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitSession {
@@ -20,8 +20,9 @@ pub(crate) struct LimitSession {
 pub(crate) struct LimitedSession {
     /// Its name.
     pub(crate) name: String,
-    /// What it has spent of its budgets.
-    pub(crate) budgets: BTreeMap<String, BudgetInfo>,
+    /// What it has spent of its budgets; nothing of one that is closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budgets: Option<BTreeMap<String, BudgetInfo>>,
 }
 
 /// How a budget is.

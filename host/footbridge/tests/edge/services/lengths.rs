@@ -3,9 +3,10 @@
 
 use std::io::Read as _;
 
+use footbridge_core::digest::Digest;
 use serde_json::Value;
 
-use super::{Services, begun};
+use super::{Services, begun, origin::HALTS};
 use crate::{
     bridge::eventually,
     client::{Answer, Client, head},
@@ -96,4 +97,22 @@ fn an_answer_whose_connection_is_reset_is_never_whole() {
         assert_eq!((&outcome["outcome"], &outcome["status"]), (&"unknown".into(), &200.into()), "{outcome}");
         assert_eq!(services.get("/plain").status, 200);
     }
+}
+
+#[test]
+fn an_answer_that_halts_behind_much_ends_with_its_silence_and_is_never_whole() {
+    let services = Services::open();
+    let (mut client, _) = begun(&services, "/halts");
+    let mut length = 0;
+    let end = loop {
+        match client.try_chunk() {
+            Some(Some(chunk)) => length += chunk.len(),
+            end => break end,
+        }
+    };
+    assert_eq!((length, end), (HALTS, None), "no chunk is its last");
+    let (_, outcome) = services.outcome();
+    assert_eq!((&outcome["outcome"], &outcome["received"]), (&"unknown".into(), &HALTS.into()), "{outcome}");
+    let digest = format!("sha256:{}", Digest::of("z".repeat(HALTS)));
+    assert_eq!(outcome["received_digest"], digest, "{outcome}");
 }

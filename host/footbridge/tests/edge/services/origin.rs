@@ -105,6 +105,8 @@ pub(crate) fn tls(protocols: &[&[u8]]) -> (String, Arc<ServerConfig>) {
 
 /// More than all buffers on the way hold, bytes.
 pub(crate) const FLOOD: usize = 32 << 20;
+/// How much comes of an answer that halts.
+pub(crate) const HALTS: usize = 2 << 20;
 
 /// Reads a request; none at the end of the connection.
 fn receive(tls: &mut Tls) -> Option<Received> {
@@ -233,6 +235,13 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 _ => "200 OK\r\ncontent-length: 2\r\n\r\nok",
             };
             say(&format!("HTTP/1.1 {own}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"))
+        }
+        // And nothing follows.
+        "/api/halts" => {
+            say("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+            let block = "z".repeat(HALTS / 32);
+            (0..32).for_each(|_| drop(say(&format!("{:x}\r\n{block}\r\n", block.len()))));
+            wait_until_left(tls, shared)
         }
         // As it answers HEAD.
         "/api/head" => say("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\n"),

@@ -115,7 +115,7 @@ fn an_upload_that_is_refused_is_read_past_so_that_its_client_hears_why() {
 }
 
 /// Has the harness read another configuration.
-fn reload(services: &Services, text: &str) -> Reloaded {
+pub(super) fn reload(services: &Services, text: &str) -> Reloaded {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("footbridge.toml");
     fs::write(&file, text).unwrap();

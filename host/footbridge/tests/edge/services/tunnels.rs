@@ -152,6 +152,7 @@ fn what_is_not_allowed_or_shows_no_token_is_refused_before_anything_is_dialled()
         (format!("GET http://localhost:{}/a/../b", services.plain), 400),
         (format!("CONNECT [::1].localhost:{port}"), 400),
         (format!("TRACK http://localhost:{}/x", services.plain), 405),
+        (format!("CONNECT {}.localhost:{port}", services.door.token.to_lowercase()), 400),
     ] {
         let answer = asks(&services, &line, &[&own]);
         assert_eq!(answer.status, status, "{line}: {answer:?}");

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Services,
     origin::{KEY, TlsOrigin},
+    refusals::reload,
 };
 use crate::{
     bridge::eventually,
@@ -161,6 +162,21 @@ fn where_tokens_are_counted_no_model_is_talked_to_by_a_websocket() {
     let answer = refused(&models, "second/v1/realtime");
     assert!(answer.status >= 400 && answer.body.contains("budget.tokens"), "{answer:?}");
     assert!(models.origin.received().is_empty());
+}
+
+#[test]
+fn a_websocket_of_a_model_ends_where_its_session_gets_a_budget_of_tokens() {
+    let models = services("open", "preset = \"openai\"\nrequests = [\"GET /websocket\"]\n");
+    let mut client = opened(&models);
+    say(&mut client, "hi");
+    assert_eq!(hear(&client), "hi");
+    let reloaded = reload(&models, "[limits.budget]\ntokens = 5\n[services.second]\nurl = \"https://localhost:1\"\n");
+    assert_eq!(reloaded.budgets.len(), 1);
+    say(&mut client, "more");
+    client.must_end();
+    let spent = outcome(&models);
+    assert_eq!(spent["outcome"], "budget_spent", "{spent}");
+    assert!(spent["detail"].as_str().unwrap().contains("budget.tokens"), "{spent}");
 }
 
 #[test]

@@ -293,7 +293,9 @@ impl Meaning<'_> {
         }
         match Credential::new(header, value, user, &secret) {
             Ok(Credential { header, secrets }) => {
-                if secrets.iter().any(|secret| (1..MIN_BYTES).contains(&secret.expose().len())) {
+                let is_short = |secret: &Secret| (1..MIN_BYTES).contains(&secret.expose().len());
+                // Of one that is not wanted nothing was read.
+                if !secret.expose().is_empty() && secrets.iter().any(is_short) {
                     self.note("credential", TOO_SHORT.to_owned());
                 }
                 FoundCredential { header: Some(header), secrets, lacks: None }

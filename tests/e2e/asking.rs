@@ -212,8 +212,10 @@ fn a_command_that_asks_again_and_again_keeps_nobody_from_their_terminal() {
     let mut run = starts(&host, &mut person, &script);
     // Their clients are gone by then, and the questions are not: they are left all at once, and stay away.
     let _ = host.pending(8);
+    person.sees("later, stop> ");
     person.reads();
     person.types("later\r");
+    person.sees(BACK);
     person.sees("asked all");
     let shown = format!("{person:?}").matches("[?1049h").count();
     assert_eq!(shown, 1, "{person:?}");

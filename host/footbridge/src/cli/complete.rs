@@ -41,7 +41,9 @@ impl Named {
             ("policy", _) => Some(Self::Policy),
             ("server", _) | ("name", ["servers", ..]) => Some(Self::Server),
             ("services", ["run" | "session" | "agent-config", ..]) | ("name", ["services", ..]) => Some(Self::Service),
-            ("via" | "session", _) | ("name", ["session", "show" | "revoke" | "rotate"]) => Some(Self::Session),
+            ("via" | "session", _) | ("name", ["session", "show" | "limit" | "revoke" | "rotate"]) => {
+                Some(Self::Session)
+            }
             _ => None,
         }
     }
@@ -208,6 +210,7 @@ mod tests {
             Named::of(arg, words)
         };
         assert_eq!(known(&["session", "revoke"], "name"), Some(Named::Session));
+        assert_eq!(known(&["session", "limit"], "name"), Some(Named::Session));
         assert_eq!(known(&["session", "create"], "name"), None);
         assert_eq!(known(&["session", "create"], "services"), Some(Named::Service));
         assert_eq!(known(&["servers", "logs"], "name"), Some(Named::Server));

@@ -3,7 +3,7 @@
 
 use std::{
     env,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use crate::config::Writable;
@@ -70,12 +70,45 @@ impl GuestBinaries {
     }
 }
 
+/// A path without `..` behind folders that are no links: it does not lead through those.
+fn without_parents(path: &Path) -> PathBuf {
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    path.components().fold(PathBuf::new(), |before, component| match component {
+        Component::ParentDir if is_folder(&before) => before.parent().unwrap_or(&before).to_owned(),
+        other => before.join(other),
+    })
+}
+
 /// The name that this program was started by: a link may lead to it, or a folder of `PATH` hold it.
 fn as_started() -> Option<PathBuf> {
     let name = PathBuf::from(env::args_os().next()?);
     if name.components().count() > 1 {
-        return std::path::absolute(name).ok();
+        return std::path::absolute(name).ok().map(|path| without_parents(&path));
     }
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(&name)).find(|program| program.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_through_no_folder_that_it_leaves_again_unless_that_is_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let at = place.path();
+        fs::create_dir_all(at.join("work/below")).unwrap();
+        symlink("work/below", at.join("link")).unwrap();
+        for (written, read) in [
+            ("work/../bin/footbridge", "bin/footbridge"),
+            ("work/below/../../bin/footbridge", "bin/footbridge"),
+            ("work/footbridge", "work/footbridge"),
+            ("link/../footbridge", "link/../footbridge"),
+            ("none/../footbridge", "none/../footbridge"),
+        ] {
+            assert_eq!(without_parents(&at.join(written)), at.join(read), "{written}");
+        }
+    }
 }

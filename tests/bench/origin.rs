@@ -1,4 +1,4 @@
-//! An origin with TLS, and programs that stand in front of it.
+//! An origin with TLS, programs that stand in front of it, and how they are measured in turn.
 
 use std::{
     fs,
@@ -12,6 +12,8 @@ use std::{
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// How often each figure is taken.
+const ROUNDS: usize = 5;
 /// How long the large answer is, bytes.
 pub(crate) const LARGE: u64 = 1 << 30;
 
@@ -89,6 +91,11 @@ pub(crate) fn tls_origin(at: &Path, name: &str, address: &str) -> Result<(u16, P
         "x".repeat(256)
     );
     Ok((port, start_nginx(at, "origin", port, &server)?))
+}
+
+/// Measures each of these, one after the other, as often as there are rounds.
+pub(crate) fn in_turn<W>(ways: &[W], measure: impl Fn(&W) -> Result<f64, Failure>) -> Result<Vec<Vec<f64>>, Failure> {
+    (0..ROUNDS).map(|_| ways.iter().map(&measure).collect()).collect()
 }
 
 pub(crate) fn median(mut all: Vec<f64>) -> f64 {

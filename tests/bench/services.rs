@@ -19,9 +19,8 @@ use std::{
 
 mod origin;
 
-use origin::{Failure, LARGE, Program, free_port, listening, median, say, start_nginx, tls_origin};
+use origin::{Failure, LARGE, Program, free_port, in_turn, listening, median, say, start_nginx, tls_origin};
 
-const ROUNDS: usize = 5;
 const CLIENTS: usize = 8;
 const SPAN: Duration = Duration::from_millis(1500);
 const TRIPS: usize = 1500;
@@ -338,10 +337,7 @@ fn report(
     unit: &str,
     more_is_better: bool,
 ) -> Result<(), Failure> {
-    let mut rounds: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..ROUNDS {
-        rounds.push(ways.iter().map(&measure).collect::<Result<_, _>>()?);
-    }
+    let rounds = in_turn(ways, measure)?;
     for (index, way) in ways.iter().enumerate() {
         let figure = median(rounds.iter().map(|round| round[index]).collect());
         let ratio = |round: &Vec<f64>| {

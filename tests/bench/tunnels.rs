@@ -14,9 +14,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use origin::{Failure, LARGE, Program, free_port, listening, median, say, tls_origin};
+use origin::{Failure, LARGE, Program, free_port, in_turn, listening, median, say, tls_origin};
 
-const ROUNDS: usize = 5;
 const TRIPS: usize = 1000;
 const NEW: usize = 40;
 
@@ -141,10 +140,7 @@ fn report(
     measure: impl Fn(&Way) -> Result<f64, Failure>,
     unit: &str,
 ) -> Result<(), Failure> {
-    let mut rounds: Vec<Vec<f64>> = Vec::new();
-    for _ in 0..ROUNDS {
-        rounds.push(ways.iter().map(&measure).collect::<Result<_, _>>()?);
-    }
+    let rounds = in_turn(ways, measure)?;
     for (index, way) in ways.iter().enumerate() {
         let figure = median(rounds.iter().map(|round| round[index]).collect());
         let ratio = median(rounds.iter().map(|round| round[index] / round[0]).collect());

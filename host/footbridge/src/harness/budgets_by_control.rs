@@ -48,9 +48,8 @@ impl OpenBudgets {
     /// Gives a session these budgets of its own; what it has spent stays so.
     pub(crate) fn set(&self, by: &Operator, asked: NewBudgets) -> Result<LimitedSession, Refusal> {
         let NewBudgets { session: name, limits } = asked;
-        let none = || no_session(name.as_str());
         if !self.0.limit(by, &name, limits) {
-            return Err(none());
+            return Err(no_session(name.as_str()));
         }
         let spent = |open: Arc<Open<Places>>| BudgetOf::ALL.map(|of| (of, open.session().spent(of)));
         let budgets = self.0.find(&name).map(|open| BudgetInfo::all(&spent(open)));

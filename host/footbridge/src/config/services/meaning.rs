@@ -62,9 +62,6 @@ pub(super) struct WrittenTunnels {
 }
 
 /// What a client is told of the proxy that the bridge is.
-/// What is said of a credential that is shorter than what is looked for.
-const TOO_SHORT: &str = "it has less than 8 bytes, so it is not taken out of what the service answers";
-
 pub(super) const PROXY: &str = "http://session:{token}@{authority}";
 
 /// Whether this is a host and a port, with `*.` in front at most.
@@ -296,7 +293,8 @@ impl Meaning<'_> {
                 let is_short = |secret: &Secret| (1..MIN_BYTES).contains(&secret.expose().len());
                 // Of one that is not wanted nothing was read.
                 if !secret.expose().is_empty() && secrets.iter().any(is_short) {
-                    self.note("credential", TOO_SHORT.to_owned());
+                    let what = "so it is not taken out of what the service answers";
+                    self.note("credential", format!("it has less than {MIN_BYTES} bytes, {what}"));
                 }
                 FoundCredential { header: Some(header), secrets, lacks: None }
             }

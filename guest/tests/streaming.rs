@@ -8,11 +8,12 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
 };
 
-use bridge::{Bridge, TOKEN, bare, http, ok, run, tool_cli};
+use bridge::{Bridge, TOKEN, bare, http, id_of, ok, run, tool_cli};
 use footbridge_guest::{Client, ClientError, Event, Token};
 use serde_json::{Value, json};
 use terminal::terminal;
@@ -273,7 +274,7 @@ fn many_calls_and_clients_of_mcp_are_told_the_same_of_one_that_is_held() {
 
 #[test]
 fn waiting_for_an_approval_ends_with_what_became_of_it() {
-    let wait = ["wait", "a1", "--exit-codes"];
+    let wait = ["wait", "a1", "--exit-codes", "--timeout", "4s"];
     for (state, expected) in
         [("granted", 0), ("used", 0), ("denied", 5), ("pending", 6), ("expired", 6), ("withdrawn", 6)]
     {
@@ -295,6 +296,17 @@ fn waiting_for_an_approval_ends_with_what_became_of_it() {
     assert_eq!(run(&mut tool_cli(&called, &wait)), (Some(0), "the result\n".into(), String::new()));
     let read = Bridge::result(json!({"contents": [{"uri": "u:1", "text": "read"}]}));
     assert_eq!(run(&mut tool_cli(&read, &wait)).1, "read\n");
+}
+
+#[test]
+fn waiting_goes_on_where_the_bridge_says_that_nobody_has_answered_yet() {
+    let asked = AtomicUsize::new(0);
+    let bridge = Bridge::raw(move |got| {
+        let state = if asked.fetch_add(1, Ordering::Relaxed) == 0 { "pending" } else { "granted" };
+        http(200, &json!({"jsonrpc": "2.0", "id": id_of(got), "result": {"id": "a1", "state": state}}).to_string())
+    });
+    let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &["wait", "a1", "--timeout", "120s"]));
+    assert_eq!((code, stdout.as_str()), (Some(0), "approval a1 is granted\n"), "{stderr}");
 }
 
 #[test]

@@ -347,7 +347,7 @@ impl Requests {
         refusal: Refusal,
         unread: Option<Incoming>,
     ) -> Response<Pieces> {
-        if let Some(incoming) = unread.filter(|_| !refusal.closes()) {
+        if let Some(incoming) = unread.filter(|_| !refusal.ends_body()) {
             body::drain(incoming, &self.session).await;
         }
         let mut response = match dialect {

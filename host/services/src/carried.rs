@@ -127,7 +127,7 @@ where
     O: AsyncRead + AsyncWrite + Unpin,
 {
     if let Some(host) = greets {
-        let greeting = timeout(time, greeting(client, host)).await.map_err(|_| CarryEnd::Silent(time))??;
+        let greeting = timeout(time, Box::pin(greeting(client, host))).await.map_err(|_| CarryEnd::Silent(time))??;
         origin.write_all(&greeting).await?;
     }
     copy_bidirectional(client, origin).await?;

@@ -3,7 +3,7 @@
 use std::{
     hash::{BuildHasher as _, RandomState},
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use footbridge_cli::{
@@ -29,6 +29,17 @@ use crate::{
     pauses::Pauses,
     progress::{Line, ToldToo},
 };
+
+/// How long after a question what became of an approval is asked for again, where the bridge did not wait itself.
+const AWAIT_EVERY: Duration = Duration::from_secs(5);
+
+/// What became of an approval, or the result of the call that it was for.
+#[derive(Deserialize)]
+struct Waited {
+    state: Option<ApprovalStatus>,
+    content: Option<IgnoredAny>,
+    contents: Option<IgnoredAny>,
+}
 
 /// Whether a method has effects, may take long, and tells what happens meanwhile.
 fn is_call(method: &str) -> bool {
@@ -101,24 +112,36 @@ impl Asked {
                 Err(error) => error,
                 Ok(raw) => return Ok(raw),
             };
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            match self.client.come_back(&error).and_then(|told| pauses.next(told, left, at_random())) {
+            match self.client.come_back(&error).and_then(|told| pauses.next(told, self.left(), at_random())) {
                 Some(pause) => thread::sleep(pause),
                 None => return Err(Failure::request(error, is_call(method))),
             }
         }
     }
 
+    /// What became of an approval. A bridge says after a while that nobody has answered yet: then it is asked again, as long
+    /// as there is time.
+    fn awaited(&mut self, id: &str) -> Result<(Box<RawValue>, Waited), Failure> {
+        loop {
+            let (began, left) = (Instant::now(), self.left());
+            self.client = self.client.clone().with_timeout(left.max(Duration::from_millis(1)));
+            let answered = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }));
+            let (raw, waited) = answered.map_err(|failure| waits_on(failure, id))?;
+            let rest = AWAIT_EVERY.saturating_sub(began.elapsed());
+            if waited.state != Some(ApprovalStatus::Pending) || self.left() <= rest {
+                return Ok((raw, waited));
+            }
+            thread::sleep(rest);
+        }
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     /// A grant may bring the result of the call that it is for; without one, its state is all there is.
     pub(crate) fn wait(&mut self, id: String, to: Option<Prepared>) -> Result<(), Failure> {
-        #[derive(Deserialize)]
-        struct Waited {
-            state: Option<ApprovalStatus>,
-            content: Option<IgnoredAny>,
-            contents: Option<IgnoredAny>,
-        }
-        let waited = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }));
-        let (raw, waited) = waited.map_err(|failure| waits_on(failure, &id))?;
+        let (raw, waited) = self.awaited(&id)?;
         let shape = |e| Failure::request(e, true);
         match waited {
             Waited { contents: Some(_), .. } => {

@@ -71,10 +71,19 @@ struct Params<'a> {
     meta: Option<&'a RawValue>,
 }
 
+/// What has to have an id, whatever else is wrong with it: nobody would hear of its effects.
+const ANSWERED: [&str; 5] =
+    [method::CALL_TOOL, method::CHECK_CALL, method::COMPLETE, method::GET_PROMPT, method::READ_RESOURCE];
+
 /// Reads a body that is nested no deeper than this.
 pub(super) fn parse(body: &[u8], depth: usize) -> Parsed {
     let Envelope { id, method, params } = json_rpc::read(body, depth);
-    let request = method.and_then(|method| request(&method, &read_params(params)?, id.is_some()));
+    let request = method.and_then(|method| {
+        if id.is_none() && ANSWERED.contains(&&*method) {
+            return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
+        }
+        request(&method, &read_params(params)?)
+    });
     Parsed { id, request }
 }
 
@@ -85,12 +94,9 @@ fn read_params(raw: Option<&RawValue>) -> Result<Params<'_>, ErrorObject> {
     }
 }
 
-fn request(name: &str, params: &Params<'_>, has_id: bool) -> Result<Request, ErrorObject> {
+fn request(name: &str, params: &Params<'_>) -> Result<Request, ErrorObject> {
     let server = || required("server", params.server);
     let call = |target: Target, arguments: Option<&RawValue>| {
-        if !has_id {
-            return Err(envelope_error(ErrorCode::InvalidRequest, "Invalid Request"));
-        }
         let arguments = arguments.map(ToOwned::to_owned);
         Ok(CallRequest { server: server()?, target, arguments, meta: call_meta(params.meta)?, held: None })
     };

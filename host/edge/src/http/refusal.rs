@@ -83,9 +83,13 @@ impl Refusal {
         }
     }
 
-    /// Whether nothing more may be read from its connection.
+    /// Whether no other request may be read from its connection.
     pub(crate) fn closes(self) -> bool {
-        let framing = matches!(self, Self::HeaderName | Self::BadHost | Self::Chunked);
-        framing || matches!(self, Self::TooLarge | Self::TooSlow | Self::Broken)
+        matches!(self, Self::HeaderName | Self::BadHost | Self::Chunked) || self.ends_body()
+    }
+
+    /// Whether nothing more of its body is to be read either.
+    pub(crate) fn ends_body(self) -> bool {
+        matches!(self, Self::TooLarge | Self::TooSlow | Self::Broken)
     }
 }

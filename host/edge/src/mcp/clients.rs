@@ -32,6 +32,11 @@ pub(super) struct McpClient {
 }
 
 impl McpClient {
+    /// One that is to be known by a new id; none where the system has no random bytes.
+    pub(super) fn to_be_known(revision: Revision) -> Option<Self> {
+        Some(Self { id: random_text::<16>().ok()?.into(), revision, level: Some(LogLevel::Info) })
+    }
+
     /// One that says all of it with its request.
     pub(super) fn stateless(revision: Revision, params: &Params<'_>) -> Self {
         Self { id: Arc::default(), revision, level: params.log_level() }
@@ -62,10 +67,8 @@ struct KnownClient {
 }
 
 impl Clients {
-    /// Adds one; none where the system has no random bytes.
-    pub(super) fn add(&self, session: &Arc<Session>, revision: Revision) -> Option<McpClient> {
-        let id: Arc<str> = random_text::<16>().ok()?.into();
-        let client = McpClient { id: Arc::clone(&id), revision, level: Some(LogLevel::Info) };
+    /// Adds one.
+    pub(super) fn add(&self, session: &Arc<Session>, client: McpClient) {
         let mut sessions = self.sessions();
         // Of sessions that ended nothing is kept.
         sessions.retain(|_, of| of.session.upgrade().is_some_and(|session| session.over().is_going_on()));
@@ -79,8 +82,7 @@ impl Clients {
             oldest.and_then(|id| of.clients.remove(&id));
         }
         of.uses += 1;
-        of.clients.insert(id, KnownClient { client: client.clone(), used: of.uses, stream: None });
-        Some(client)
+        of.clients.insert(Arc::clone(&client.id), KnownClient { client, used: of.uses, stream: None });
     }
 
     /// The one of this session that shows this.

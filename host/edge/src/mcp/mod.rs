@@ -159,18 +159,21 @@ impl Mcp {
         Ok((kept.transpose()?, params.call_meta()?))
     }
 
+    /// Whoever is told of its endpoint is a client from then on; one that is not takes no place.
     fn initialize(&self, asked: Asked<'_>, endpoint: Endpoint, params: &Params<'_>, answer: RpcAnswer) -> ReadRequest {
         let revision = Revision::negotiated(params.protocol_version().as_deref());
-        let Some(client) = self.clients.add(asked.session, revision) else {
+        let Some(client) = McpClient::to_be_known(revision) else {
             let error = envelope_error(ErrorCode::Internal, "The system has no random bytes");
             return ReadRequest::Answered(answer.error(StatusCode::OK, &error));
         };
         let encoder = McpEncoder::new(answer, &client, Shape::Initialized(client.id.clone()));
-        let wait = self.list_wait;
+        let (wait, clients, session) = (self.list_wait, Arc::clone(&self.clients), Arc::clone(asked.session));
         let look_up = Action::LookUp(Box::new(move |stages, principal| {
             Box::pin(async move {
                 let viewer = Viewer { stages: &stages, principal: &principal, endpoint: &endpoint, wait };
-                listings::initialized(viewer, revision).await
+                let told = listings::initialized(viewer, revision).await?;
+                clients.add(&session, client);
+                Ok(told)
             })
         }));
         ReadRequest::Asked { action: look_up, encoder: Box::new(encoder) }

@@ -243,6 +243,10 @@ async fn a_client_is_known_until_it_leaves_or_many_others_came() {
     Speaker::initialized(&world, "/mcp").await;
     assert!(first.says("ping", json!({})).await.starts_with("HTTP/1.1 200 "), "it was used last");
     assert!(second.says("ping", json!({})).await.starts_with("HTTP/1.1 404 "), "it was used longest ago");
+    for _ in 0..64 {
+        world.answer("POST /mcp/no", BOTH, &request("initialize", &json!({}))).await;
+    }
+    assert!(first.says("ping", json!({})).await.starts_with("HTTP/1.1 200 "), "who initializes nothing takes no place");
     world.end().await;
 }
 

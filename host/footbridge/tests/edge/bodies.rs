@@ -78,6 +78,27 @@ fn an_early_refusal_reaches_a_client_that_still_sends() {
 }
 
 #[test]
+fn a_client_that_still_sends_is_told_too_where_its_connection_ends() {
+    let bridge = Bridge::start();
+    let auth = bridge.authorization();
+    let chunk = format!("{:x}\r\n{}\r\n", 100_000, "x".repeat(100_000));
+    let length = "Content-Length: 1000000";
+    for (headers, body) in [
+        (vec![auth.as_str(), JSON, "Transfer-Encoding: chunked"], chunk.as_bytes()),
+        (vec!["X_Y: z", length], &[b'x'; 100_000]),
+        (vec!["Host: a/b", length], &[b'x'; 100_000]),
+    ] {
+        let mut client = bridge.connect();
+        client.send(head("POST / HTTP/1.1", &headers));
+        for _ in 0..10 {
+            client.send(body);
+        }
+        assert_eq!(client.answer().status, 400, "{headers:?}");
+        client.must_end();
+    }
+}
+
+#[test]
 fn a_body_beyond_the_limit_is_read_past_so_that_its_client_is_told() {
     let bridge = Bridge::start();
     let mut client = bridge.connect();

@@ -23,6 +23,12 @@ fn an_envelope_that_is_none_is_refused_with_its_id() {
     assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":null}"#), invalid(None));
     assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"listServers","id":{}}"#), invalid(None));
     assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"callTool","params":{"server":"s","tool":"t"}}"#), invalid(None));
+    // Whatever else is wrong with it.
+    for rest in
+        [r#""callTool""#, r#""callTool","params":[]"#, r#""readResource","params":null"#, r#""complete","params":{}"#]
+    {
+        assert_eq!(failure(&format!(r#"{{"jsonrpc":"2.0","method":{rest}}}"#)), invalid(None), "{rest}");
+    }
     assert_eq!(failure(r#"{"jsonrpc":"2.0","method":"x","method":"y","id":1}"#).0, -32700);
 }
 

@@ -276,7 +276,7 @@ fn many_calls_and_clients_of_mcp_are_told_the_same_of_one_that_is_held() {
 fn waiting_for_an_approval_ends_with_what_became_of_it() {
     let wait = ["wait", "a1", "--exit-codes", "--timeout", "4s"];
     for (state, expected) in
-        [("granted", 0), ("used", 0), ("denied", 5), ("pending", 6), ("expired", 6), ("withdrawn", 6)]
+        [("granted", 0), ("used", 0), ("denied", 5), ("pending", 6), ("expired", 6), ("withdrawn", 6), ("unknown", 2)]
     {
         let bridge = Bridge::result(json!({"id": "a1", "state": state}));
         let (code, stdout, stderr) = run(&mut tool_cli(&bridge, &wait));

@@ -185,3 +185,32 @@ impl ErrorObject {
 pub fn raw(value: &impl Serialize) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reason_has_the_code_that_clients_know_it_by() {
+        let table = [
+            (-32602, "bad_request unknown_server unknown_tool unknown_resource unknown_prompt invalid_arguments"),
+            (-32001, "denied_by_policy approval_required approval_denied approval_expired definition_changed"),
+            (-32002, "rate_limited busy too_large budget_spent"),
+            (-32003, "server_unavailable"),
+            (-32004, "outcome_unknown"),
+            (-32005, "audit_unavailable"),
+            (-32000, "cancelled timeout"),
+            (-32603, "internal invalid_schema provider_error"),
+        ];
+        for (code, reasons) in table {
+            for word in reasons.split(' ') {
+                let reason: Reason = serde_json::from_value(word.into()).unwrap();
+                let error = ErrorObject::new(reason, "no");
+                assert_eq!((error.code, reason.as_str()), (code, word));
+                assert_eq!(error.data.unwrap()["reason"], word);
+            }
+            assert_eq!(ErrorCode::from_number(code).map(ErrorCode::number), Some(code));
+        }
+        assert_eq!(ErrorCode::from_number(-32006), None);
+    }
+}

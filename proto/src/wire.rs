@@ -286,3 +286,50 @@ pub struct ApprovalState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether all of one is in the other, with the beginning of each list.
+    fn has(all: &Value, part: &Value) -> bool {
+        match (all, part) {
+            (Value::Object(all), Value::Object(part)) => {
+                part.iter().all(|(name, part)| all.get(name).is_some_and(|all| has(all, part)))
+            }
+            (Value::Array(all), Value::Array(part)) => all.starts_with(part),
+            (all, part) => all == part,
+        }
+    }
+
+    #[test]
+    fn a_bridge_says_all_that_public_clients_look_for() {
+        let looked_for = json!({
+            "bridgeProtocol": {"name": "tool-cli-bridge", "major": 1, "version": "1.0"},
+            "serverImplementation": {"name": "x", "version": "1.2.3"},
+            "operations": [
+                "getBridgeInfo", "listServers", "listTools", "describeTool", "callTool", "listResources",
+                "listResourceTemplates", "readResource",
+            ],
+            "capabilities": {
+                "authentication": {"required": true, "scheme": "bearer"},
+                "tools": {
+                    "discovery": true,
+                    "calls": true,
+                    "inputSchemaValidation": true,
+                    "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+                    "supportedJsonSchemaDialects": [
+                        "https://json-schema.org/draft/2020-12/schema",
+                        "https://json-schema.org/draft/2019-09/schema",
+                        "http://json-schema.org/draft-07/schema#",
+                    ],
+                },
+                "resources": {"list": true, "templates": true, "read": true},
+                "cancellation": {"providerAbortSignal": true},
+            },
+        });
+        let said = bridge_info("x", "1.2.3");
+        assert!(has(&said, &looked_for), "{said:#}");
+        assert!(!has(&looked_for, &said), "our own abilities are beside these");
+    }
+}

@@ -93,6 +93,7 @@ impl Failure {
             Self::Told(code) => *code,
             Self::Client { source, call, .. } => client_code(source, *call),
             Self::Approval { state: ApprovalStatus::Denied, .. } => ExitCode::Denied,
+            Self::Approval { state: ApprovalStatus::Unknown, .. } => ExitCode::Usage,
             Self::Approval { .. } => ExitCode::ApprovalPending,
             Self::Printed(_) | Self::Stdio(_) | Self::Tool => ExitCode::ToolError,
         }
@@ -193,6 +194,7 @@ fn approval_message(state: &ApprovalStatus) -> &'static str {
     match state {
         ApprovalStatus::Pending => "nobody has answered yet; wait for it again",
         ApprovalStatus::Denied => "a person said no; the call was not made",
+        ApprovalStatus::Unknown => "this session has none of that id: check it, or make the call again to ask again",
         _ => "nothing was called; make the call again to ask again",
     }
 }

@@ -113,3 +113,9 @@ fn a_limit_of_a_session_has_one_value() {
     let said = all(&["calls.per_second=5", "calls.per_second=6"]).unwrap_err().to_string();
     assert!(said.starts_with("calls.per_second=5 and calls.per_second=6 exclude each other"), "{said}");
 }
+
+#[test]
+fn how_long_clients_hear_nothing_is_as_they_know_it() {
+    let (edge, approval) = (EdgeLimits::default(), ApprovalLimits::default());
+    assert_eq!((edge.heartbeat_time.as_secs(), approval.answer_after.as_secs()), (15, 20));
+}

@@ -2,7 +2,7 @@
 //! what a model gets to read; everything else has an error.
 
 use footbridge_proto::rpc::{ErrorCode, ErrorObject, Reason, raw};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 
 use super::{request::McpCall, revision::Revision};
 use crate::{http::refusal::Refusal, json_rpc::code_of, wording::error_of};
@@ -111,10 +111,12 @@ pub(super) fn approval_in_words(event: &ApprovalEvent) -> String {
 
 /// The error for what is refused before it is read. Some refusals are none of JSON-RPC.
 pub(super) fn of_refusal(refusal: Refusal) -> Option<ErrorObject> {
-    let code = match refusal {
+    let (code, message) = match refusal {
         Refusal::Busy => return Some(error_of(&Cause::BytesHeld.into())),
-        Refusal::NotJson => ErrorCode::InvalidRequest,
-        other => code_of(other)?,
+        Refusal::NotPost => (ErrorCode::InvalidRequest, "Only POST, GET and DELETE accepted"),
+        Refusal::NotJson | Refusal::Encoded => (ErrorCode::InvalidRequest, refusal.message()),
+        other => (code_of(other)?, other.message()),
     };
-    Some(ErrorObject { code: code.number(), message: refusal.message().to_owned(), data: None::<Value> })
+    let reason = if code == ErrorCode::Internal { Reason::Internal } else { Reason::BadRequest };
+    Some(ErrorObject::with_code(code, reason, message))
 }

@@ -270,6 +270,10 @@ async fn what_is_no_request_is_answered_as_the_protocol_has_it() {
     }
     let answer = world.answer("GET /mcp", BOTH, "").await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "nobody in particular: {answer}");
+    let answer = world.answer("PUT /mcp", &accept, "{}").await;
+    let error = &parts(&answer).1["error"];
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32600), &json!("bad_request")), "{answer}");
+    assert_eq!(error["message"], "Only POST, GET and DELETE accepted");
     world.end().await;
 }
 

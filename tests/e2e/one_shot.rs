@@ -372,6 +372,7 @@ fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_i
     let ran = call.ends();
     assert!(ran.stdout.contains("note:///1"), "{ran:?}");
     assert!(ran.stderr.contains(&format!("approval {id}, until 2")), "{ran:?}");
+    assert_eq!((ran.stderr.matches("Held:").count(), ran.stderr.contains("is granted")), (1, true), "{ran:?}");
     let late = [&add[..], &["--timeout", "3s"]].concat();
     let ran = daemon.host.one_shot(&late);
     ran.fails(6, &["Held: a person has to allow this call, approval ap-", "within 3s", "nothing was sent"]);
@@ -382,6 +383,42 @@ fn a_call_as_a_session_whose_policy_asks_says_that_it_waits_and_what_became_of_i
     let tool = ["demo__add_note", "--text", "two", "--via", "asks", "--timeout", "3s"];
     daemon.host.mcp_tool(&tool).fails(6, &["Held:", "nothing was sent"]);
     assert_eq!(daemon.host.recorded("intent").len(), 1);
+}
+
+#[test]
+fn a_call_as_a_session_ends_with_it() {
+    let mut tape = Tape::new();
+    let daemon = Host::with(&Servers::demo().recording("x", &["never-answers-call"], &tape)).serves();
+    let _both = (daemon.opens("open", &["--policy", "open"]), daemon.opens("asks", &["--policy", "ask"]));
+    let calls = |server: &str, tool: &str, arguments: &str, session: &str| {
+        Running::start(&mut daemon.host.one_shot_of(&["call", server, tool, arguments, "--via", session]))
+    };
+    let call = calls("x", "echo", "{}", "open");
+    let id = tape.hears("tools/call");
+    assert_eq!(daemon.host.session(&["revoke", "open"]).status, 0);
+    call.ends().fails(9, &["may have"]);
+    assert_eq!(tape.hears("notifications/cancelled"), id);
+    let call = calls("demo", "add_note", r#"{"text":"one"}"#, "asks");
+    let id = daemon.host.pending(1)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(daemon.host.session(&["revoke", "asks"]).status, 0);
+    call.ends().fails(3, &["Held:", "cancelled"]);
+    assert_ne!(daemon.host.approvals(&["allow", &id]).status, 0);
+    assert_eq!(daemon.host.recorded("intent").len(), 1, "that of the other one");
+}
+
+#[test]
+fn a_call_whose_harness_ends_may_have_had_its_effect_and_keeps_it_from_nothing() {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let mut tape = Tape::new();
+        let mut daemon = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape)).serves();
+        let _open = daemon.opens("open", &["--policy", "open"]);
+        let call = Running::start(&mut daemon.host.one_shot_of(&["call", "x", "echo", "{}", "--via", "open"]));
+        tape.hears("tools/call");
+        daemon.process().signal(signal);
+        call.ends().fails(9, &["does not answer", "may have had its effect", "audit tail"]);
+        let ended = daemon.ends();
+        assert!(!ended.stderr.contains("still being carried out"), "{ended:?}");
+    }
 }
 
 #[test]

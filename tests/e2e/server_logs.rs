@@ -83,6 +83,7 @@ fn servers_are_started_by_a_check_that_is_asked_to() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let names: Vec<&Value> = json["started"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["demo", "ends", "gone"]);
+    assert_eq!(json["ok"], false, "one of them does not start: {json}");
     assert!(json["started"][0]["tools"].as_u64().unwrap() > 3 && json["started"][1]["error"].is_string(), "{json}");
 }
 

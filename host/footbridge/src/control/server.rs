@@ -255,6 +255,8 @@ async fn converse(
                 Some(notice) = noticed.recv() => timeout(PATIENCE, writing.write_all(notice.as_bytes())).await??,
                 carried_out = &mut carried_out => break answer_line(id, carried_out)?,
                 () = left(&mut reading), if ends_with_its_asker => return Ok(()),
+                // Guests are served until all commands are through, so none may take as long as a call.
+                () = room.shutdown.cancelled(), if ends_with_its_asker => return Ok(()),
             }
         };
         timeout(PATIENCE, writing.write_all(&answer)).await??;

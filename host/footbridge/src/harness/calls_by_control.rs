@@ -17,6 +17,7 @@ use footbridge_calls::{
 };
 use footbridge_core::names::SessionName;
 use footbridge_edge::error_of;
+use footbridge_proto::rpc::{ErrorObject, Reason};
 
 /// Carries a request out.
 pub(crate) async fn handle(
@@ -61,13 +62,11 @@ async fn call(
     };
     match called.ok_or_else(none)? {
         // Escapes of a text in a text may be as long again.
-        Ok(result) if result.text.get().len() > MAX_ANSWER / 2 => Err(refusal(
-            RefusalKind::Failed,
-            format!(
-                "the call was made, and its result has more than {} bytes, which do not go this way",
-                MAX_ANSWER / 2
-            ),
-        )),
+        Ok(result) if result.text.get().len() > MAX_ANSWER / 2 => {
+            let most = MAX_ANSWER / 2;
+            let why = format!("The call was made, and its result has more than {most} bytes, which do not go this way");
+            Ok(CalledTool { result: None, error: Some(ErrorObject::new(Reason::TooLarge, why)), timed_out: false })
+        }
         Ok(result) => Ok(CalledTool { result: Some(result.text.get().to_owned()), error: None, timed_out: false }),
         Err(NotCalled::Failed(failure)) => {
             Ok(CalledTool { result: None, error: Some(error_of(&failure)), timed_out: false })

@@ -21,7 +21,7 @@ use footbridge_calls::{
     operator::Operator,
     provider::{NoAnswer, RawResult},
     request::{CallRequest, Target},
-    session::SessionSpec,
+    session::{Session, SessionSpec},
     sessions::{Open, Sessions},
     watcher::Watcher,
 };
@@ -139,11 +139,13 @@ struct CalledAs {
     policy: Arc<Policy>,
     labels: Labels,
     limits: Overrides,
+    /// The one whose these are. The call ends with it.
+    lent_by: Option<Arc<Session>>,
 }
 
 impl CalledAs {
     fn by(policy: Arc<Policy>) -> Self {
-        Self { policy, labels: Labels::new(), limits: Overrides::default() }
+        Self { policy, labels: Labels::new(), limits: Overrides::default(), lent_by: None }
     }
 }
 
@@ -166,7 +168,8 @@ impl OperatorCalls {
             Err(busy) => return Some(Err(busy)),
         };
         let (rules, spec) = (open.session().rules(), open.session().spec().clone());
-        let called_as = CalledAs { policy: Arc::clone(rules.policy()), labels: spec.labels, limits: spec.limits };
+        let (policy, lent_by) = (Arc::clone(rules.policy()), Some(Arc::clone(open.session())));
+        let called_as = CalledAs { policy, labels: spec.labels, limits: spec.limits, lent_by };
         drop(open);
         Some(self.call(operator, call, called_as, watcher).await)
     }
@@ -201,6 +204,7 @@ impl OperatorCalls {
         let OperatorCall { server, tool, arguments, timeout, .. } = call;
         let arguments = arguments.map(|text| self.checked(text)).transpose()?;
         let request = CallRequest { server, target: Target::Tool(tool), arguments, meta: None, held: None };
+        let lent_by = called_as.lent_by.clone();
         let open = self.open_for(called_as)?;
         let principal = open.principal(operator);
         let cancel = open.session().over().child_token();
@@ -214,17 +218,18 @@ impl OperatorCalls {
             reply.into_answer()
         });
         let lost = |_| Err(Cause::HarnessFailed.into());
-        let in_time = match timeout {
-            Some(time) => tokio::time::timeout(time, &mut calling).await.ok(),
-            None => Some((&mut calling).await),
+        let is_out_of_time = tokio::select! {
+            biased;
+            answer = &mut calling => return answer.unwrap_or_else(lost).map_err(NotCalled::Failed),
+            () = over(lent_by.as_deref()) => false,
+            () = passed(timeout) => true,
         };
-        if let Some(answer) = in_time {
-            return answer.unwrap_or_else(lost).map_err(NotCalled::Failed);
-        }
         // What it says now tells whether it was sent.
         cancelled.cancel();
         calling.await.unwrap_or_else(lost).map_err(|failure| match &*failure.cause {
-            Cause::Cancelled | Cause::NoAnswer { why: NoAnswer::Cancelled, .. } => NotCalled::OutOfTime(failure),
+            Cause::Cancelled | Cause::NoAnswer { why: NoAnswer::Cancelled, .. } if is_out_of_time => {
+                NotCalled::OutOfTime(failure)
+            }
             _ => NotCalled::Failed(failure),
         })
     }
@@ -236,7 +241,7 @@ impl OperatorCalls {
     }
 
     /// A session for one call.
-    fn open_for(&self, CalledAs { policy, labels, limits }: CalledAs) -> Result<Arc<Open<Places>>, NotCalled> {
+    fn open_for(&self, CalledAs { policy, labels, limits, .. }: CalledAs) -> Result<Arc<Open<Places>>, NotCalled> {
         let failed = NotCalled::Session;
         let token = new_token().map_err(|error| failed(error.to_string()))?;
         for _ in 0..TRIES {
@@ -251,6 +256,22 @@ impl OperatorCalls {
             }
         }
         Err(failed("all of its names are taken".to_owned()))
+    }
+}
+
+/// Waits until a session is over.
+async fn over(session: Option<&Session>) {
+    match session {
+        Some(session) => session.over().cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until so much time has passed.
+async fn passed(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -56,6 +56,12 @@ pub(crate) enum OneShotFailure {
     /// The running harness cannot be asked.
     #[error(transparent)]
     Via(#[from] ControlClientError),
+    /// The running harness was asked, and nothing came back.
+    #[error(transparent)]
+    Unanswered(ControlClientError),
+    /// The same of a call.
+    #[error("{0}. The call may have had its effect: see \"footbridge audit tail\" before you make it again")]
+    CallUnanswered(ControlClientError),
     /// No harness that runs has the session, and what there is instead.
     #[error("no harness of this user has an open session {0}")]
     NoSession(String),
@@ -85,7 +91,8 @@ impl OneShotFailure {
             Self::Refused(error, _) => ExitCode::from_error(error.code, error.reason()),
             Self::TimedOut(_) | Self::NotSentInTime(_) | Self::NotReadyInTime(_) => ExitCode::TimedOut,
             Self::Interrupted(signal) | Self::InterruptedCall(signal) => return 128 + *signal as i32,
-            Self::Via(_) | Self::NoSession(_) => ExitCode::Unreachable,
+            Self::Via(_) | Self::Unanswered(_) | Self::NoSession(_) => ExitCode::Unreachable,
+            Self::CallUnanswered(_) => ExitCode::OutcomeUnknown,
             Self::Tool => ExitCode::ToolError,
             // It says nothing of the tool.
             Self::Printed(_) => return HARNESS_FAILED,

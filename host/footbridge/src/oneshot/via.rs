@@ -19,6 +19,7 @@ use crate::control::{
 };
 use crate::report;
 use footbridge_cli::{output, typed::BadTypedArguments};
+use footbridge_proto::approval::ApprovalStatus;
 
 /// How long an answer is waited for where nothing was said: longer than any limit on calls and approvals.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
@@ -67,6 +68,9 @@ impl OfHarness<'_> {
                 Err(ControlClientError::Refusal(Refusal { kind: RefusalKind::Invalid, message })) => {
                     return Err(OneShotFailure::Usage(message));
                 }
+                Err(error @ (ControlClientError::Io { .. } | ControlClientError::Busy { .. })) => {
+                    return Err(OneShotFailure::Unanswered(error));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -108,9 +112,10 @@ pub(crate) fn call(
             Err(OneShotFailure::out_of_time(timeout.unwrap_or_default(), &error))
         }
         Ok(CalledTool { error, .. }) => Err(refused(error)),
-        Err(OneShotFailure::Via(ControlClientError::Busy { .. })) if timeout.is_some() => {
+        Err(OneShotFailure::Unanswered(ControlClientError::Busy { .. })) if timeout.is_some() => {
             Err(OneShotFailure::TimedOut(timeout.unwrap_or_default()))
         }
+        Err(OneShotFailure::Unanswered(error)) => Err(OneShotFailure::CallUnanswered(error)),
         Err(failure) => Err(failure),
     }
 }
@@ -136,7 +141,10 @@ fn heard(method: &str, params: &RawValue, json: bool) {
         output::print_error(&format!("{}\n", json!({ "approval": held })));
         return;
     }
-    let CallHeld { id, expires_at, summary, .. } = held;
+    let CallHeld { id, state, expires_at, summary } = held;
+    if state != ApprovalStatus::Pending {
+        return report::note(&format!("Approval {id} is {state}"));
+    }
     let until = expires_at.map_or_else(String::new, |time| format!(", until {time}"));
     report::note(&format!(
         "Held: a person has to allow this call, approval {id}{until}: {summary}. Answer it by \"footbridge approvals watch\" or \

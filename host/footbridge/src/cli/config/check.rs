@@ -107,7 +107,7 @@ impl Found {
 
     fn for_programs(&self) -> Value {
         json!({
-            "ok": self.mistakes.is_empty(), "files": self.read, "servers": self.servers, "services": self.services,
+            "ok": self.mistakes.is_empty() && self.all_start(), "files": self.read, "servers": self.servers, "services": self.services,
             "mistakes": listed(&self.mistakes), "notes": listed(&self.notes),
             "confinement_gap": self.gap, "started": self.started,
         })

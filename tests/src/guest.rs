@@ -73,6 +73,15 @@ impl Sent {
     pub fn answer(self) -> Answer {
         read_answer(self.0)
     }
+
+    /// The same; none where the connection is closed instead.
+    #[track_caller]
+    #[must_use]
+    pub fn answer_if_any(self) -> Option<Answer> {
+        let mut reader = BufReader::new(self.0);
+        let is_closed = reader.fill_buf().map_or(true, <[u8]>::is_empty);
+        (!is_closed).then(|| read_answer(reader))
+    }
 }
 
 #[derive(Debug)]
@@ -202,7 +211,7 @@ impl Guest {
 }
 
 #[track_caller]
-fn read_answer(wire: Wire) -> Answer {
+fn read_answer(wire: impl Read) -> Answer {
     let mut reader = BufReader::new(wire);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

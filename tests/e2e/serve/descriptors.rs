@@ -108,10 +108,10 @@ fn sessions_and_their_connections_leave_descriptors_for_operators_and_neighbours
     let params = json!({"server": "demo", "tool": "get_weather", "arguments": {"city": "Bern"}});
     let deadline = Instant::now() + PATIENCE;
     let answer = loop {
-        let answer = guest.starts_to_ask("callTool", params.clone()).answer();
-        // Those that left have their places until that is noticed.
-        if answer.status != 503 || Instant::now() > deadline {
-            break answer;
+        // Those that left have their places until that is noticed, and whoever finds none is closed at once.
+        match guest.starts_to_ask("callTool", params.clone()).answer_if_any() {
+            Some(answer) if answer.status != 503 => break answer,
+            nothing => assert!(Instant::now() < deadline, "{nothing:?}"),
         }
     };
     assert!(answer.status == 200 && answer.json()["result"].is_object(), "{answer:?}");

@@ -123,8 +123,7 @@ impl Asked {
     /// as there is time.
     fn awaited(&mut self, id: &str) -> Result<(Box<RawValue>, Waited), Failure> {
         loop {
-            let (began, left) = (Instant::now(), self.left());
-            self.client = self.client.clone().with_timeout(left.max(Duration::from_millis(1)));
+            let began = Instant::now();
             let answered = self.get::<Waited>(method::AWAIT_APPROVAL, &json!({ "id": id }));
             let (raw, waited) = answered.map_err(|failure| waits_on(failure, id))?;
             let rest = AWAIT_EVERY.saturating_sub(began.elapsed());
@@ -132,9 +131,12 @@ impl Asked {
                 return Ok((raw, waited));
             }
             thread::sleep(rest);
+            // No longer than all of it may take.
+            self.client = self.client.clone().with_timeout(self.left().max(Duration::from_millis(1)));
         }
     }
 
+    /// How much time is left.
     fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }

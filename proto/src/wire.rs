@@ -138,6 +138,36 @@ pub struct ServerEntry {
     /// The same in words, with what to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the server says of itself to whoever uses it, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Which program the server says that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<Implementation>,
+    /// As in [`ToolList::catalogue`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<String>,
+}
+
+impl ServerEntry {
+    /// One of which no more is known than its name and its tools.
+    #[must_use]
+    pub fn new(name: String, tool_count: usize, examples: Vec<String>) -> Self {
+        let (status, reason, instructions, server_info, catalogue) = (None, None, None, None, None);
+        Self { name, tool_count, examples, status, reason, instructions, server_info, catalogue }
+    }
+}
+
+/// Which program a server says that it is: of `serverInfo` of MCP, what names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implementation {
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its version.
+    pub version: String,
 }
 
 /// Why a listed server cannot be used right now.
@@ -177,6 +207,10 @@ pub struct ToolList {
     pub server: String,
     /// Sorted by name.
     pub tools: Vec<ToolEntry>,
+    /// A text that changes when what the session sees of the server does, so that a client can keep a copy. It is the same
+    /// in all listings of the server; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<String>,
     /// What is missing from it, a line each; absent where nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,
@@ -192,6 +226,8 @@ pub struct FullToolList {
     /// Those that are not simply allowed, by name: `ask` where a person may have to be asked, and `deny`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub decisions: BTreeMap<String, &'static str>,
+    /// As in [`ToolList::catalogue`].
+    pub catalogue: String,
     /// What is missing from it, a line each; absent where nothing is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,
@@ -245,6 +281,8 @@ pub struct ResourceList {
     pub server: String,
     /// Sorted by uri, each as the server gave it.
     pub resources: Vec<Box<RawValue>>,
+    /// As in [`ToolList::catalogue`].
+    pub catalogue: String,
     /// What is missing from it, a line each; absent where nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,
@@ -257,6 +295,8 @@ pub struct TemplateList {
     pub server: String,
     /// Sorted by uriTemplate, each as the server gave it.
     pub templates: Vec<Box<RawValue>>,
+    /// As in [`ToolList::catalogue`].
+    pub catalogue: String,
     /// What is missing from it, a line each; absent where nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,
@@ -269,6 +309,8 @@ pub struct PromptList {
     pub server: String,
     /// Sorted by name, each as the server gave it.
     pub prompts: Vec<Box<RawValue>>,
+    /// As in [`ToolList::catalogue`].
+    pub catalogue: String,
     /// What is missing from it, a line each; absent where nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partial: Vec<String>,

@@ -102,6 +102,26 @@ fn a_prompt_that_a_person_has_to_allow_is_shown_as_one() {
 }
 
 #[test]
+fn a_name_is_shown_to_its_end_to_whoever_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    let (list, name) = (folder.path().join("tools"), |end: &str| format!("{}{end}", "a".repeat(300)));
+    let tools = ["read", "wipe"].map(|end| json!({"name": name(end), "inputSchema": {"type": "object"}}));
+    std::fs::write(&list, json!(tools).to_string()).unwrap();
+    let servers = Servers::none().misbehaving("x", &["listing-of-a-file", &list.display().to_string()]);
+    let daemon = Host::with(&servers).serves();
+    let guest = asks(&daemon);
+    let asked = json!({"server": "x", "tool": name("wipe")});
+    let _sent = guest.starts_to_ask("callTool", asked);
+    let pending = daemon.host.pending(1);
+    assert_eq!(pending[0]["name"], name("wipe"), "{pending:?}");
+    let shown = daemon.host.approvals(&["show", &id(&pending)]).well().to_owned();
+    let whole = shown.replace(['|', ' ', '\n'], "");
+    assert!(whole.contains(&name("wipe")), "{shown}");
+    let line = daemon.host.approvals(&["list"]).well().to_owned();
+    assert!(line.contains("aaa...") && !line.contains("wipe"), "{line}");
+}
+
+#[test]
 fn a_denied_call_is_not_made_nor_asked_about_again() {
     let daemon = serves("");
     let guest = asks(&daemon);

@@ -34,8 +34,20 @@ fn every_recorded_request_gets_its_recorded_answer() {
         }
         assert_eq!(json!(answer.status), expected["status"], "{case}\n{answer:?}");
         assert_eq!(answer.header("content-type"), expected["contentType"].as_str(), "{case}");
-        assert_eq!(comparable(answer.json()), comparable(expected["json"].clone()), "{case}");
+        assert_eq!(comparable(without_ours(answer.json())), comparable(expected["json"].clone()), "{case}");
     }
+}
+
+/// Without what is beside what that server said of its servers.
+fn without_ours(mut answer: Value) -> Value {
+    for server in answer.pointer_mut("/result/servers").and_then(Value::as_array_mut).into_iter().flatten() {
+        let server = server.as_object_mut().unwrap();
+        assert!(["serverInfo", "catalogue"].iter().all(|member| server.remove(*member).is_some()));
+    }
+    if let Some(listed) = answer.pointer_mut("/result").and_then(Value::as_object_mut) {
+        listed.remove("catalogue");
+    }
+    answer
 }
 
 /// A recorded request as bytes; its client sent a content type with every body.

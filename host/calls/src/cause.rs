@@ -298,8 +298,8 @@ pub enum BadPromptArguments {
 pub enum Broken {
     /// Reading the arguments.
     Reading,
-    /// Searching for tools.
-    Searching,
+    /// Looking something up in what servers offer.
+    LookingUp,
     /// Writing the arguments.
     Writing,
     /// Handing on the result.

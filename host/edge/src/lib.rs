@@ -6,7 +6,7 @@
 //! and `live` answers it, with events where its client takes them; `kept_calls` keeps one whose client asks for it later,
 //! and `attending` hears of it meanwhile. Each uses only what comes before it in this order:
 //! `http`, `dialect`, `calls`, `live`, `requests`; a dialect uses the first two, and what dialects share: `json_rpc`,
-//! `search` and `wording`.
+//! `lookups`, `search` and `wording`.
 //!
 //! Another dialect is one more module like these, and a line in [`Edge::new`]. `services` is none: what it carries is
 //! no message with an answer but a request whose body and answer pass as they come.
@@ -27,6 +27,7 @@ mod json_rpc;
 mod kept_calls;
 pub mod listener;
 mod live;
+mod lookups;
 mod mcp;
 mod requests;
 mod search;

@@ -11,12 +11,9 @@ use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
 use footbridge_proto::wire::{FoundTool, ToolEntry};
 use futures::future::join_all;
 
-use footbridge_calls::cause::{Broken, Cause, Failure};
-use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
-use footbridge_core::{
-    catalogue::Tool,
-    gate::{Decision, SessionRules},
-};
+use crate::lookups;
+use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, cause::Failure};
+use footbridge_core::gate::Decision;
 
 /// How many words of a query are looked for, and of how many bytes it is read: each word goes over all descriptions.
 const MAX_WORDS: usize = 16;
@@ -66,17 +63,14 @@ pub(crate) async fn tools(
     sought: Sought,
 ) -> Result<Vec<FoundTool>, Failure> {
     let Sought { query, limit, full } = sought;
-    let turn = principal.session().turn().await;
-    let rules = principal.session().rules();
     let work = move || {
-        let _turn = turn;
         let mut found = best(&query, &within, limit);
         if full {
-            found.iter_mut().for_each(|tool| add_definition(tool, &within, &rules));
+            found.iter_mut().for_each(|tool| add_definition(tool, &within));
         }
         found
     };
-    stages.resolver.threads().run(work).await.ok_or_else(|| Cause::Internal(Broken::Searching).into())
+    lookups::behind_others(stages, principal, work).await
 }
 
 /// What stands for the description of a tool that is not what was pinned: nobody read the one that it has now.
@@ -100,20 +94,11 @@ pub fn entries(visible: &Visible) -> Vec<ToolEntry> {
     tools
 }
 
-/// What is decided about a call of a tool before its arguments are known, where it is not simply allowed.
-pub(crate) fn decision(rules: &SessionRules, server: &str, tool: &Tool) -> Option<&'static str> {
-    let possible = rules.outlook(&rules.tool(server, tool.name(), tool.effects()));
-    if possible.contains(&Decision::Ask) {
-        return Some(Decision::Ask.as_str());
-    }
-    possible.iter().all(|decision| *decision == Decision::Deny).then(|| Decision::Deny.as_str())
-}
-
-fn add_definition(found: &mut FoundTool, within: &[Visible], rules: &SessionRules) {
-    let of = within.iter().find(|visible| visible.server().as_str() == found.server);
-    if let Some(tool) = of.and_then(|visible| visible.entries().tool(&found.tool.name)) {
+fn add_definition(found: &mut FoundTool, within: &[Visible]) {
+    let Some(visible) = within.iter().find(|visible| visible.server().as_str() == found.server) else { return };
+    if let Some(tool) = visible.entries().tool(&found.tool.name) {
         found.definition = Some(tool.definition().to_owned());
-        found.decision = decision(rules, &found.server, tool);
+        found.decision = visible.decision(tool).map(Decision::as_str);
     }
 }
 

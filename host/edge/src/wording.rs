@@ -314,7 +314,7 @@ fn of_people(cause: &Cause) -> &'static str {
 fn of_broken(broken: Broken) -> &'static str {
     match broken {
         Broken::Reading => "The arguments could not be checked",
-        Broken::Searching => "The tools could not be searched",
+        Broken::LookingUp => "It could not be looked up",
         Broken::Writing => "The arguments could not be written",
         Broken::Randomness => "The system has no random bytes",
         Broken::Result => "The result could not be handed on",

@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use footbridge_proto::rpc::ErrorCode;
+use footbridge_proto::{rpc::ErrorCode, wire::Implementation};
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
-    PaginatedRequestParams,
+    PaginatedRequestParams, ServerPeerInfo,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -32,6 +32,7 @@ use footbridge_core::{
     catalogue::{ListKind, Offered},
     digest::Digest,
     limits::ServerLimits,
+    redact::Redactor,
 };
 
 /// What an entry may have beyond its two schemas and its description.
@@ -138,9 +139,8 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits, before: Option<&Off
         let can = &info.capabilities;
         (can.tools.is_some(), can.resources.is_some(), can.prompts.is_some())
     });
-    if let Some(text) = live.peer.peer_info().and_then(|info| info.instructions.clone()) {
-        // They come with the handshake, which is the library's to read, and not by the interceptor's way.
-        listed.catalogue.set_instructions(&live.interceptor.redactor().scrub(&text), limits);
+    if let Some(info) = live.peer.peer_info() {
+        introduced(&mut listed.catalogue, &info, live.interceptor.redactor(), limits);
     }
     // A server that declares nothing at all is asked for tools all the same.
     if tools || !(resources || prompts) {
@@ -165,6 +165,22 @@ pub(super) async fn list(live: &Live, limits: &ServerLimits, before: Option<&Off
         }
     }
     Ok(listed)
+}
+
+/// What the server said of itself. It comes with the handshake, which is the library's to read, and not by the
+/// interceptor's way.
+fn introduced(catalogue: &mut Offered, info: &ServerPeerInfo, redactor: &Redactor, limits: &ServerLimits) {
+    let scrub = |text: &str| redactor.scrub(text).into_owned();
+    if let Some(text) = &info.instructions {
+        catalogue.set_instructions(&scrub(text), limits);
+    }
+    if let Some(said) = &info.server_info {
+        catalogue.set_implementation(&Implementation {
+            name: scrub(&said.name),
+            title: said.title.as_deref().map(scrub),
+            version: scrub(&said.version),
+        });
+    }
 }
 
 /// Lists all of a kind. Whether the server knows the listing.

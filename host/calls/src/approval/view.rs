@@ -15,7 +15,6 @@ use crate::{
     auth::Principal,
     decide::Verdict,
     request::OutgoingRequest,
-    request::repeated,
 };
 use footbridge_core::{budget::Held, human::timestamp, names::Labels};
 
@@ -158,7 +157,7 @@ fn call(id: ApprovalId, key: &Key, about: &Asking) -> ApprovalInfo {
         peer: about.peer.clone(),
         kind: key.kind.to_owned(),
         server: key.server.clone(),
-        name: repeated(&key.name).into_owned(),
+        name: key.name.clone(),
         description: about.tool.as_ref().and_then(|(description, _)| description.clone()),
         effects: about.effects.iter().map(|word| (*word).to_owned()).collect(),
         effects_by: about.tool.as_ref().map(|(_, by_us)| if *by_us { "operator" } else { "server" }.to_owned()),

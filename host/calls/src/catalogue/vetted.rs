@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, OnceLock, PoisonError, Weak},
 };
 
 use footbridge_core::{
@@ -11,8 +11,9 @@ use footbridge_core::{
     gate::SessionRules,
     names::ServerName,
 };
+use footbridge_proto::wire::Implementation;
 
-use super::visible::{Changed, Visible};
+use super::visible::{Changed, Seen, Visible};
 
 /// Most views that are kept. Sessions of one policy that differ in labels which no rule asks for share one.
 const KEPT: usize = 64;
@@ -28,6 +29,7 @@ pub struct Vetted {
     gaps: Arc<Gaps>,
     /// What the server says of itself, if that is as it was pinned.
     instructions: Option<Arc<Instructions>>,
+    implementation: Option<Arc<Implementation>>,
     /// Tools that are not what was pinned, by what was: they are not among the others.
     changed: Arc<Changed>,
     /// By the rules: made once for all sessions that see the same, and gone with this.
@@ -53,6 +55,7 @@ impl Vetted {
         Self {
             server,
             instructions: offered.instructions().filter(|_| !are_others).cloned(),
+            implementation: offered.implementation().cloned(),
             of: Arc::downgrade(offered),
             entries: offered.entries().without_tools(|name| changed.contains_key(name)),
             gaps: Arc::new(offered.gaps().clone()),
@@ -79,16 +82,35 @@ impl Vetted {
     /// What these rules leave to be seen of it, as if there were no more.
     #[must_use]
     pub fn visible(&self, rules: &SessionRules) -> Visible {
-        let server = || self.server.clone();
-        if !rules.hides() {
-            return Visible::new(server(), Arc::clone(&self.entries), Arc::clone(&self.changed), false)
-                .lacking(Arc::clone(&self.gaps))
-                .with_instructions(self.instructions.clone());
-        }
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&rules.digest()) {
             return view.clone();
         }
+        let view = Visible::new(if rules.hides() { self.part(rules) } else { self.whole(rules) });
+        if views.len() >= KEPT {
+            views.clear();
+        }
+        views.insert(rules.digest(), view.clone());
+        view
+    }
+
+    fn whole(&self, rules: &SessionRules) -> Seen {
+        Seen {
+            server: self.server.clone(),
+            rules: rules.clone(),
+            entries: Arc::clone(&self.entries),
+            changed: Arc::clone(&self.changed),
+            gaps: Arc::clone(&self.gaps),
+            instructions: self.instructions.clone(),
+            implementation: self.implementation.clone(),
+            listed_only: false,
+            catalogue: OnceLock::new(),
+            bytes: OnceLock::new(),
+        }
+    }
+
+    /// What is left by rules that hide something, if not of this server.
+    fn part(&self, rules: &SessionRules) -> Seen {
         let name = self.server.as_str();
         let mut changed = Arc::clone(&self.changed);
         if !changed.is_empty() {
@@ -98,22 +120,20 @@ impl Vetted {
         let gaps = Arc::new(self.gaps.without_entries());
         // They may speak of what is hidden.
         let is_whole = Arc::ptr_eq(&entries, &self.entries) && changed.len() == self.changed.len();
-        let instructions = self.instructions.clone().filter(|_| is_whole && !rules.hides_resources_of(name));
-        let view = Visible::new(server(), entries, changed, rules.hides_resources_of(name))
-            .lacking(gaps)
-            .with_instructions(instructions);
-        if views.len() >= KEPT {
-            views.clear();
-        }
-        views.insert(rules.digest(), view.clone());
-        view
+        let listed_only = rules.hides_resources_of(name);
+        let instructions = self.instructions.clone().filter(|_| is_whole && !listed_only);
+        Seen { entries, changed, gaps, instructions, listed_only, ..self.whole(rules) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use footbridge_core::{gate::Policy, limits::ServerLimits, names::Labels, policy_file::policies_of};
+    use std::collections::BTreeSet;
+
+    use footbridge_core::{
+        catalogue::ListKind, gate::Policy, limits::ServerLimits, names::Labels, policy_file::policies_of,
+    };
     use serde_json::value::RawValue;
 
     fn rules(text: &str, team: &str) -> SessionRules {
@@ -124,10 +144,13 @@ mod tests {
     fn offered() -> Arc<Offered> {
         let mut offered = Offered::default();
         for name in ["a", "b"] {
-            let tool = format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#);
-            offered.add_tool(&RawValue::from_string(tool).unwrap(), &ServerLimits::default()).unwrap();
+            offered.add_tool(&tool(name), &ServerLimits::default()).unwrap();
         }
         Arc::new(offered)
+    }
+
+    fn tool(name: &str) -> Box<RawValue> {
+        RawValue::from_string(format!(r#"{{"name":"{name}","inputSchema":{{}}}}"#)).unwrap()
     }
 
     fn unpinned(server: &str) -> Vetted {
@@ -165,6 +188,41 @@ mod tests {
         let changed = [(INSTRUCTIONS.to_owned(), ChangedTool::by_pin(""))];
         let vetted = Vetted::against_pins("s".parse().unwrap(), &offered, changed);
         assert_eq!((shown(&vetted, &open), vetted.changed().len()), (None, 0));
+    }
+
+    #[test]
+    fn a_catalogue_has_another_text_where_anything_that_is_seen_is_another() {
+        let of = |change: &dyn Fn(&mut Offered), policy: &str| {
+            let mut offered = Arc::into_inner(offered()).unwrap();
+            change(&mut offered);
+            let vetted = Vetted::without_pins("s".parse().unwrap(), &Arc::new(offered));
+            vetted.visible(&rules(policy, "x1")).catalogue().to_owned()
+        };
+        let limits = ServerLimits::default();
+        let (open, same) = ("[policies.p]\n", |_: &mut Offered| ());
+        let resource = |uri: &str| RawValue::from_string(format!(r#"{{"uri":"{uri}"}}"#)).unwrap();
+        let program = |version: &str| Implementation { name: "n".into(), title: None, version: version.into() };
+        let asks = "[[policies.p.rules]]\ntool = 'a'\ndecision = 'allow'\n";
+        let all = [
+            of(&same, open),
+            of(&same, HIDES),
+            of(&same, asks),
+            of(&|offered| offered.set_instructions("Use a", &limits), open),
+            of(&|offered| offered.add_resource(resource("u:1"), &limits).unwrap(), open),
+            of(&|offered| offered.add_resource(resource("u:2"), &limits).unwrap(), open),
+            of(&|offered| offered.set_implementation(&program("1")), open),
+            of(&|offered| offered.set_implementation(&program("2")), open),
+            of(&|offered| offered.gaps_mut().cut(ListKind::Tools, "why"), open),
+        ];
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert_eq!(
+            all[0],
+            of(&same, &open.replace("[policies.p]", "# another text\n[policies.p]")),
+            "not of its rules"
+        );
+        let b_alone = of(&|offered| offered.add_tool(&tool("c"), &limits).unwrap(), &HIDES.replace("'a'", "'c'"));
+        assert_eq!(b_alone, all[0], "nothing of what is hidden is in it");
+        assert!(all[0].len() == 32 && all[0].bytes().all(|digit| digit.is_ascii_hexdigit()), "{all:?}");
     }
 
     #[test]

@@ -26,8 +26,8 @@ fn entries_under_rules(entries: &Arc<Entries>, rules: &SessionRules) {
     let _: Visible = entries.seen_by(rules, "server"); //~ E0308
 }
 
-fn made_of_entries(server: ServerName, entries: Arc<Entries>) {
-    let _ = Visible::new(server, entries, Arc::default(), false); //~ E0624
+fn made_of_entries(entries: Arc<Entries>) {
+    let _ = Visible(entries); //~ E0423
 }
 
 fn vetted_as_if_nothing_had_changed(server: ServerName, offered: &Arc<Offered>) {

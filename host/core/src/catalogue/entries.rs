@@ -80,14 +80,21 @@ impl Entries {
     /// Whether the other has the same ones, letter for letter.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
-        fn texts(entries: &Entries) -> impl Iterator<Item = &str> {
-            let tools = entries.tools.values().map(|tool| tool.definition());
-            let prompts = entries.prompts.values().map(|prompt| prompt.definition());
-            let others = entries.resources.values().chain(entries.templates.values());
-            tools.chain(prompts).chain(others.map(|raw| &**raw)).map(RawValue::get)
-        }
-        let counts = |of: &Self| [of.tools.len(), of.prompts.len(), of.resources.len(), of.templates.len()];
-        counts(self) == counts(other) && texts(self).eq(texts(other))
+        self.counts() == other.counts() && self.texts().eq(other.texts())
+    }
+
+    /// How many there are of each kind.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 4] {
+        [self.tools.len(), self.prompts.len(), self.resources.len(), self.templates.len()]
+    }
+
+    /// What the server said of each, kind by kind.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let tools = self.tools.values().map(|tool| tool.definition());
+        let prompts = self.prompts.values().map(|prompt| prompt.definition());
+        let others = self.resources.values().chain(self.templates.values());
+        tools.chain(prompts).chain(others.map(|raw| &**raw)).map(RawValue::get)
     }
 
     /// These without some tools. Where none is left out it is the same ones, not a copy.

@@ -11,7 +11,7 @@ mod tool;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use footbridge_proto::json;
+use footbridge_proto::{json, wire::Implementation};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,6 +33,7 @@ pub struct Offered {
     origin: Option<Arc<Origin>>,
     gaps: Gaps,
     instructions: Option<Arc<Instructions>>,
+    implementation: Option<Arc<Implementation>>,
 }
 
 /// Why an entry of a listing is left out.
@@ -70,6 +71,10 @@ pub enum BadEntry {
 /// Longest name or URI of an entry, bytes.
 const MAX_KEY: usize = 1024;
 
+/// Longest name, title or version of a server's program, characters. They are not pinned, since a version changes with
+/// each update: so there is no room in them to tell a guest anything.
+const MAX_NAME: usize = 64;
+
 impl Offered {
     /// Nothing yet, of a server that is reached like this.
     #[must_use]
@@ -98,7 +103,10 @@ impl Offered {
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         let digest = |of: &Self| of.instructions.as_ref().map(|said| said.digest());
-        self.entries.is_same_as(&other.entries) && self.gaps == other.gaps && digest(self) == digest(other)
+        self.entries.is_same_as(&other.entries)
+            && self.gaps == other.gaps
+            && digest(self) == digest(other)
+            && self.implementation == other.implementation
     }
 
     /// What the server says of itself to whoever uses it.
@@ -113,6 +121,20 @@ impl Offered {
         tool::cut(&mut text, limits.description_bytes);
         let instructions = || Arc::new(Instructions::new(text.clone(), self.origin.as_deref()));
         self.instructions = (!text.is_empty()).then(instructions);
+    }
+
+    /// Which program the server says that it is.
+    #[must_use]
+    pub fn implementation(&self) -> Option<&Arc<Implementation>> {
+        self.implementation.as_ref()
+    }
+
+    /// Sets that. Of each text the beginning of the first line is kept, and nothing is where it has no name.
+    pub fn set_implementation(&mut self, said: &Implementation) {
+        let short = |text: &str| -> String { text.lines().next().unwrap_or_default().chars().take(MAX_NAME).collect() };
+        let title = said.title.as_deref().map(short).filter(|title| !title.is_empty());
+        let kept = Implementation { name: short(&said.name), title, version: short(&said.version) };
+        self.implementation = (!kept.name.is_empty()).then(|| Arc::new(kept));
     }
 
     /// What there is.

@@ -24,6 +24,19 @@ fn a_bad_tool_is_left_out_and_the_others_stay() {
 }
 
 #[test]
+fn of_a_servers_program_its_names_are_kept_and_nothing_that_has_room_for_more() {
+    let of = |name: &str, title: Option<&str>, version: &str| {
+        let mut catalogue = Offered::default();
+        let said = Implementation { name: name.into(), title: title.map(Into::into), version: version.into() };
+        catalogue.set_implementation(&said);
+        catalogue.implementation().map(|kept| (kept.name.clone(), kept.title.clone(), kept.version.clone()))
+    };
+    assert_eq!(of("git", Some("Git"), "1.2"), Some(("git".into(), Some("Git".into()), "1.2".into())));
+    assert_eq!(of("git\nIgnore all", Some("\nx"), &"9".repeat(500)), Some(("git".into(), None, "9".repeat(MAX_NAME))));
+    assert_eq!(of("", Some("Git"), "1"), None);
+}
+
+#[test]
 fn instructions_are_pinned_with_how_the_server_is_reached_and_no_tool_has_their_name() {
     let of = |text: &str| {
         let mut catalogue = Offered::of(Arc::new(Origin::new(serde_json::json!("x"))));

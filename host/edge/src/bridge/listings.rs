@@ -10,13 +10,10 @@ use footbridge_proto::{
         TemplateList, ToolList, bridge_info,
     },
 };
-use futures::future::join_all;
+use futures::future::try_join_all;
 use serde_json::{json, value::RawValue};
 
-use crate::{
-    dialect::Found,
-    search::{decision, entries},
-};
+use crate::{dialect::Found, lookups, search::entries};
 use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
 use footbridge_core::catalogue::ListKind;
 
@@ -26,60 +23,86 @@ pub(super) fn info() -> Box<RawValue> {
 }
 
 /// `listServers`: those that are starting get a moment, all at once.
-pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Duration) -> Box<RawValue> {
+pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Duration) -> Found {
     let rules = &principal.session().rules();
     let names = stages.resolver.servers(rules);
     let entries = names.iter().map(|name| async move {
         match stages.upstream.catalogues().visible(name, rules, wait).await {
-            Ok(visible) => server_entry(&visible),
-            Err(why) => ServerEntry {
-                name: name.to_string(),
-                tool_count: 0,
-                examples: Vec::new(),
+            Ok(visible) => lookups::through_one(stages, principal, visible, |visible| server_entry(&visible)).await,
+            Err(why) => Ok(ServerEntry {
                 status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),
                 reason: Some(why.to_string()),
-            },
+                ..ServerEntry::new(name.to_string(), 0, Vec::new())
+            }),
         }
     });
-    raw(&ServerList { servers: join_all(entries).await })
+    Ok(raw(&ServerList { servers: try_join_all(entries).await? }))
 }
 
 fn server_entry(visible: &Visible) -> ServerEntry {
     let tools = visible.entries().tools();
+    let count = tools.len() + visible.changed().len();
+    // Of those that can be called.
+    let examples = tools.take(EXAMPLES).map(|tool| tool.name().to_owned()).collect();
     ServerEntry {
-        name: visible.server().to_string(),
-        tool_count: tools.len() + visible.changed().len(),
-        examples: tools.take(EXAMPLES).map(|tool| tool.name().to_owned()).collect(),
-        status: None,
-        reason: None,
+        instructions: visible.instructions().map(ToOwned::to_owned),
+        server_info: visible.implementation().cloned(),
+        catalogue: Some(visible.catalogue().to_owned()),
+        ..ServerEntry::new(visible.server().to_string(), count, examples)
     }
 }
 
-/// `listTools`.
-pub(super) async fn tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
+/// Lists something of one server.
+pub(super) async fn of_server(
+    stages: &Stages,
+    principal: &Principal,
+    server: &str,
+    list: fn(&Visible) -> Found,
+) -> Found {
     let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
+    lookups::through_one(stages, principal, visible, move |visible| list(&visible)).await?
+}
+
+/// The same of what is listed anew for it, since some servers say nothing when it changes.
+pub(super) async fn of_server_now(
+    stages: &Stages,
+    principal: &Principal,
+    server: &str,
+    list: fn(&Visible) -> Found,
+) -> Found {
+    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+    lookups::through_one(stages, principal, visible, move |visible| list(&visible)).await?
+}
+
+/// `listTools`.
+pub(super) fn tools(visible: &Visible) -> Found {
     let partial = visible.partial(ListKind::Tools)?;
-    Ok(raw(&ToolList { server: visible.server().to_string(), tools: entries(&visible), partial }))
+    let (server, catalogue) = described(visible);
+    Ok(raw(&ToolList { server, tools: entries(visible), catalogue: Some(catalogue), partial }))
 }
 
 /// `listTools` with `full`: all that `describeTool` says of each, and what would be decided about a call.
-pub(super) async fn full_tools(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let rules = &principal.session().rules();
-    let visible = stages.resolver.visible(rules, server).await?;
+pub(super) fn full_tools(visible: &Visible) -> Found {
     let partial = visible.partial(ListKind::Tools)?;
     let mut decisions = BTreeMap::new();
     let mut tools = Vec::new();
-    for entry in entries(&visible) {
+    for entry in entries(visible) {
         let Some(tool) = visible.entries().tool(&entry.name) else {
             tools.push(raw(&json!({"name": entry.name, "description": entry.description})));
             continue;
         };
-        if let Some(decision) = decision(rules, server, tool) {
-            decisions.insert(entry.name, decision);
+        if let Some(decision) = visible.decision(tool) {
+            decisions.insert(entry.name, decision.as_str());
         }
         tools.push(tool.definition().to_owned());
     }
-    Ok(raw(&FullToolList { server: visible.server().to_string(), tools, decisions, partial }))
+    let (server, catalogue) = described(visible);
+    Ok(raw(&FullToolList { server, tools, decisions, catalogue, partial }))
+}
+
+/// What a listing is of, and what changes when it does.
+fn described(visible: &Visible) -> (String, String) {
+    (visible.server().to_string(), visible.catalogue().to_owned())
 }
 
 /// `describeTool`.
@@ -89,27 +112,27 @@ pub(super) async fn tool(stages: &Stages, principal: &Principal, server: &str, t
 }
 
 /// `listResources`.
-pub(super) async fn resources(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+pub(super) fn resources(visible: &Visible) -> Found {
     let partial = visible.partial(ListKind::Resources)?;
     let resources = visible.entries().resources().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&ResourceList { server: visible.server().to_string(), resources, partial }))
+    let (server, catalogue) = described(visible);
+    Ok(raw(&ResourceList { server, resources, catalogue, partial }))
 }
 
 /// `listResourceTemplates`.
-pub(super) async fn templates(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+pub(super) fn templates(visible: &Visible) -> Found {
     let partial = visible.partial(ListKind::Templates)?;
     let templates = visible.entries().templates().map(|(_, raw)| raw.to_owned()).collect();
-    Ok(raw(&TemplateList { server: visible.server().to_string(), templates, partial }))
+    let (server, catalogue) = described(visible);
+    Ok(raw(&TemplateList { server, templates, catalogue, partial }))
 }
 
 /// `listPrompts`.
-pub(super) async fn prompts(stages: &Stages, principal: &Principal, server: &str) -> Found {
-    let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
+pub(super) fn prompts(visible: &Visible) -> Found {
     let partial = visible.partial(ListKind::Prompts)?;
     let prompts = visible.entries().prompts().map(|prompt| prompt.definition().to_owned()).collect();
-    Ok(raw(&PromptList { server: visible.server().to_string(), prompts, partial }))
+    let (server, catalogue) = described(visible);
+    Ok(raw(&PromptList { server, prompts, catalogue, partial }))
 }
 
 /// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.

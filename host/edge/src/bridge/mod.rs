@@ -70,18 +70,20 @@ async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait:
     match listing {
         Listing::BridgeInfo => Ok(listings::info()),
         Listing::AwaitApproval { id } => Ok(listings::approval(stages, principal, &id).await),
-        Listing::Servers => Ok(listings::servers(stages, principal, wait).await),
-        Listing::Tools { server, full: false } => listings::tools(stages, principal, &server).await,
-        Listing::Tools { server, full: true } => listings::full_tools(stages, principal, &server).await,
+        Listing::Servers => listings::servers(stages, principal, wait).await,
+        Listing::Tools { server, full } => {
+            let list = if full { listings::full_tools } else { listings::tools };
+            listings::of_server(stages, principal, &server, list).await
+        }
         Listing::Tool { server, tool } => listings::tool(stages, principal, &server, &tool).await,
-        Listing::Resources { server } => listings::resources(stages, principal, &server).await,
+        Listing::Resources { server } => listings::of_server_now(stages, principal, &server, listings::resources).await,
         Listing::Search { query, server, limit, full } => {
             let within = search::within(stages, principal, server.as_deref(), wait).await?;
             let tools = search::tools(stages, principal, within, Sought { query, limit, full }).await?;
             Ok(raw(&FoundTools { tools }))
         }
-        Listing::Prompts { server } => listings::prompts(stages, principal, &server).await,
-        Listing::Templates { server } => listings::templates(stages, principal, &server).await,
+        Listing::Prompts { server } => listings::of_server_now(stages, principal, &server, listings::prompts).await,
+        Listing::Templates { server } => listings::of_server_now(stages, principal, &server, listings::templates).await,
     }
 }
 

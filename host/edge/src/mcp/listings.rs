@@ -17,7 +17,7 @@ use super::{
     route::{looks_qualified, qualified},
     search_mode,
 };
-use crate::{dialect::Found, wording::error_of};
+use crate::{dialect::Found, lookups, wording::error_of};
 use footbridge_calls::{
     catalogue::Visible,
     cause::{Broken, Cause, Failure},
@@ -101,10 +101,14 @@ pub(super) async fn list(viewer: Viewer<'_>, listing: Listing, revision: Revisio
             // What follows a page is of the same moment, as far as that is possible.
             let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
             let (within, partial) = listed(&viewer, kind, is_asked_again).await?;
-            let mut page = Page::of(form_of(kind, revision), from);
-            page.partial = partial;
-            entries(&mut page, kind, endpoint, &within);
-            page.whole(kind)
+            let joined = endpoint.server.is_none();
+            let page = move |within: Vec<Visible>| {
+                let mut page = Page::of(form_of(kind, revision), from);
+                page.partial = partial;
+                entries(&mut page, kind, joined, &within);
+                page.whole(kind)
+            };
+            lookups::through(viewer.stages, viewer.principal, within, page).await?
         }
     }
 }
@@ -256,8 +260,7 @@ impl Page {
     }
 }
 
-fn entries(page: &mut Page, kind: ListedKind, endpoint: &Endpoint, within: &[Visible]) {
-    let joined = endpoint.server.is_none();
+fn entries(page: &mut Page, kind: ListedKind, joined: bool, within: &[Visible]) {
     let shared = if joined { shared_uris(kind, within) } else { HashMap::new() };
     for visible in within {
         let (server, entries) = (visible.server(), visible.entries());

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use super::{endpoint::Endpoint, names, request::McpCall};
 use crate::{
     dialect::{CallAction, CallKey, CallOf},
-    search,
+    lookups, search,
 };
 use footbridge_calls::{
     auth::Principal,
@@ -71,17 +71,42 @@ fn renamed(call: McpCall, name: String) -> McpCall {
 async fn sought(stages: &Arc<Stages>, principal: &Principal, call: McpCall, wait: Duration) -> CallRequest {
     // Without a server named there is no failure.
     let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
-    let found = match &call {
-        McpCall::Tool { name, .. } => tool(&within, name),
-        McpCall::Resource { uri } => resource(&within, uri),
-        McpCall::Prompt { name, .. } | McpCall::Completion { about: Completed::Prompt { name }, .. } => {
-            prompt(&within, name)
+    let named = Named::of(&call);
+    match lookups::through(stages, principal, within, move |within| named.origin(&within)).await {
+        Ok(Some((server, name))) => of_server(server, renamed(call, name)),
+        // Where it could not be looked up, it is of no server either.
+        Ok(None) | Err(_) => of_server(String::new(), call),
+    }
+}
+
+/// What a call names, where all servers are one.
+enum Named {
+    Tool(String),
+    Resource(String),
+    Prompt(String),
+    Template(String),
+}
+
+impl Named {
+    fn of(call: &McpCall) -> Self {
+        match call {
+            McpCall::Tool { name, .. } => Self::Tool(name.clone()),
+            McpCall::Resource { uri } => Self::Resource(uri.clone()),
+            McpCall::Prompt { name, .. } | McpCall::Completion { about: Completed::Prompt { name }, .. } => {
+                Self::Prompt(name.clone())
+            }
+            McpCall::Completion { about: Completed::Template { uri }, .. } => Self::Template(uri.clone()),
         }
-        McpCall::Completion { about: Completed::Template { uri }, .. } => template(&within, uri),
-    };
-    match found {
-        Some((server, name)) => of_server(server, renamed(call, name)),
-        None => of_server(String::new(), call),
+    }
+
+    /// Whose it is.
+    fn origin(&self, within: &[Visible]) -> Option<Origin> {
+        match self {
+            Self::Tool(name) => tool(within, name),
+            Self::Resource(uri) => resource(within, uri),
+            Self::Prompt(name) => prompt(within, name),
+            Self::Template(uri) => template(within, uri),
+        }
     }
 }
 
@@ -101,7 +126,9 @@ pub(super) async fn tool_named(
         return (server.to_owned(), name.to_owned());
     }
     let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
-    tool(&within, name).unwrap_or_default()
+    let named = Named::Tool(name.to_owned());
+    let found = lookups::through(stages, principal, within, move |within| named.origin(&within)).await;
+    found.ok().flatten().unwrap_or_default()
 }
 
 /// A server, and what it calls what was asked for.

@@ -1,5 +1,6 @@
 //! Dialects on one port: each answers in its own way, and everything between is the same.
 
+mod lookups;
 mod mcp;
 mod plain;
 
@@ -30,7 +31,7 @@ use footbridge_calls::{
     provider::{InProcess, Several, ToolContext, ToolDefinition, ToolProvider, ToolResult},
     record::Audit,
     resolve::Resolver,
-    session::SessionSpec,
+    session::{Session, SessionSpec},
     upstream::{Guard, Upstream},
 };
 use footbridge_core::{budget::Budget, gate::Policy, limits::Limits, random::new_token, redact::Redactor};
@@ -43,6 +44,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// A session on a port, and who hears of calls that were cancelled.
 struct World {
     edge: Edge,
+    session: Arc<Session>,
     address: SocketAddr,
     token: Token,
     cancelled: mpsc::Receiver<()>,
@@ -120,9 +122,10 @@ impl World {
         let listener = Listeners::default().bind(&anywhere).unwrap();
         let Endpoint::Tcp(bound) = listener.endpoint().unwrap() else { panic!("another kind of endpoint") };
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (served, runs, over) = (ServedSession { session, connections }, edge.clone(), shutdown.clone());
+        let served = ServedSession { session: Arc::clone(&session), connections };
+        let (runs, over) = (edge.clone(), shutdown.clone());
         tasks.spawn(async move { runs.run(listener, served, over).await });
-        Self { edge, address: bound.primary(), token, cancelled, shutdown, tasks }
+        Self { edge, session, address: bound.primary(), token, cancelled, shutdown, tasks }
     }
 
     /// Sends a request.

@@ -76,7 +76,7 @@ fn show_tools(args: ToolsArgs) -> Result<(), OneShotFailure> {
     let list = known.whole(&server, refresh)?;
     let Some(tool) = tool else {
         let tools = list.names.shown();
-        let list = ToolList { server: server.clone(), tools, partial: Vec::new() };
+        let list = ToolList { server: server.clone(), tools, catalogue: None, partial: Vec::new() };
         return print(&list, json, |list| show::tools(&server, list, &command));
     };
     let Some(full) = list.definition(&tool) else {
@@ -107,15 +107,14 @@ fn all(from: &KnownTools, refresh: bool, json: bool) -> Result<(), OneShotFailur
     for (name, names) in known {
         // Why one cannot be used is told beside the list.
         let name = name.clone();
-        let entry = |tool_count, examples, status| ServerEntry { name, tool_count, examples, status, reason: None };
         servers.push(match names {
             Ok(names) => {
                 let examples = names.tools.iter().take(EXAMPLES).map(|tool| tool.name.clone()).collect();
-                entry(names.tools.len(), examples, None)
+                ServerEntry::new(name, names.tools.len(), examples)
             }
             Err(why) => {
                 report::note(&why.to_string());
-                entry(0, Vec::new(), Some(ServerStatus::Unavailable))
+                ServerEntry { status: Some(ServerStatus::Unavailable), ..ServerEntry::new(name, 0, Vec::new()) }
             }
         });
     }

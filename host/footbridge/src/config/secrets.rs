@@ -314,6 +314,26 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a value that nobody is going to use: no command is run for it, and what it names is kept from guests all the
+    /// same.
+    pub(super) fn aside(&mut self, base: &Path, written: &Written) -> Result<Secret, SecretError> {
+        let commands = self.commands.clone().not_run();
+        let mut reader = Reader { var: self.var, base, commands: &commands, gathered: Gathered::default() };
+        let read = reader.read_path(written);
+        self.gathered.add(reader.gathered);
+        read
+    }
+
+    /// The same of all values in an entry.
+    pub(super) fn all_aside(&mut self, node: &Node) {
+        if let Ok(written) = Written::of(node) {
+            // What cannot be had is nothing to keep from anybody.
+            return drop(self.aside(node.at.folder(), &written));
+        }
+        let members = node.members().into_iter().flatten().map(|member| &member.node);
+        members.chain(node.elements().into_iter().flatten()).for_each(|node| self.all_aside(node));
+    }
+
     /// Remembers a value as one to take out of what servers say.
     pub(super) fn keep(&mut self, value: impl Into<String>) -> Secret {
         let secret = Secret::new(value);

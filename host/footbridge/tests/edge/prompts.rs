@@ -102,10 +102,8 @@ fn prompts_are_listed_as_their_server_said_them() {
     assert_eq!((&listed["server"], listed["prompts"].as_array().unwrap().len()), (&json!("s"), 2));
     assert_eq!((&listed["prompts"][0]["name"], &listed["prompts"][0]["_meta"]["n"]), (&json!("a"), &json!(1)));
     assert_eq!(listed["prompts"][1]["arguments"][0], json!({"name": "city", "required": true}));
-    assert_eq!(
-        world.asks("listPrompts", &json!({"server": "none"}))["result"],
-        json!({"server": "none", "prompts": []})
-    );
+    let none = &world.asks("listPrompts", &json!({"server": "none"}))["result"];
+    assert_eq!((&none["server"], &none["prompts"]), (&json!("none"), &json!([])));
     assert_eq!(reason(&world.asks("listPrompts", &json!({"server": "nope"}))), "unknown_server");
     let info = &world.asks("getBridgeInfo", &json!({}))["result"];
     assert_eq!(info["capabilities"]["footbridge"]["prompts"]["get"], true, "{info}");

@@ -4,7 +4,10 @@ use footbridge_proto::text::SafeJson;
 use serde::Serialize;
 
 use crate::approvers::prompt::show::{ApprovalLines, callers, state, time_left, words, wrap};
-use footbridge_calls::approval::{ApprovalInfo, ApprovalShown};
+use footbridge_calls::{
+    approval::{ApprovalInfo, ApprovalShown},
+    request::repeated,
+};
 
 /// Characters of what is asked that its line has.
 const GIST: usize = 60;
@@ -35,7 +38,7 @@ fn gist(one: &ApprovalInfo) -> String {
     format!("  {all}{}", if is_long || !one.tail.is_empty() { " ..." } else { "" })
 }
 
-/// One line an approval; `none` where there is none.
+/// One line an approval, in which names are shortened; `none` where there is none.
 pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
     if found.is_empty() {
         return format!("{none}\n");
@@ -43,7 +46,7 @@ pub(super) fn table(found: &[ApprovalInfo], none: &str) -> String {
     let line = |one: &ApprovalInfo| {
         let (id, state, session) = (words(&one.id), words(state(one)), words(&one.session));
         let asks = if one.question.is_some() { "question of " } else { "" };
-        let call = format!("{asks}{}/{}", words(&one.server), words(&one.name));
+        let call = format!("{asks}{}/{}", words(&one.server), words(&repeated(&one.name)));
         let elsewhere = if one.is_answered_elsewhere { format!("  {ELSEWHERE}") } else { String::new() };
         let (bytes, callers, gist) = (one.body_bytes.unwrap_or(one.bytes), callers(one), gist(one));
         // What is remembered has no end of its own, and somebody who said so.

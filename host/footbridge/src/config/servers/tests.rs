@@ -267,7 +267,24 @@ fn servers_of_vs_code_and_references_of_other_clients_are_understood() {
 }
 
 #[test]
-fn an_entry_that_is_turned_off_is_noted_and_its_secrets_are_not_read() {
+fn what_an_entry_that_is_turned_off_names_is_kept_from_guests_and_no_command_of_it_is_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (key, ran) = (folder.path().join("key"), folder.path().join("ran"));
+    std::fs::write(&key, "s3cret\n").unwrap();
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let found = read_text(&format!(
+        r#"{{"mcpServers": {{"a": {{"command": "x", "args": ["${{OF_ARGS}}"], "disabled": true, "env":
+            {{"A": "${{KEY}}", "B": {{"file": {key:?}}}, "C": {{"command": ["touch", {ran:?}]}}}}}}}}}}"#
+    ));
+    assert_eq!((found.servers.len(), found.mistakes.len(), found.notes.len()), (0, 0, 1), "{:?}", found.mistakes);
+    assert!(["OF_ARGS", "KEY"].iter().all(|name| found.gathered.names.contains(*name)), "{:?}", found.gathered);
+    assert_eq!(found.gathered.files, [key]);
+    let secrets: Vec<&str> = found.gathered.secrets.iter().map(Secret::expose).collect();
+    assert_eq!((secrets, ran.exists()), (vec!["from-the-environment", "s3cret"], false));
+}
+
+#[test]
+fn an_entry_that_is_turned_off_is_noted_and_nothing_is_missing_from_it() {
     for off in ["\"disabled\": true", "\"enabled\": false"] {
         let found = read_text(&format!(r#"{{"mcpServers": {{"a": {{"command": "${{NOT_SET}}", {off}}}}}}}"#));
         assert_eq!((found.servers.len(), found.mistakes.len(), found.notes.len()), (0, 0, 1));

@@ -26,7 +26,7 @@ use toml::Value;
 use super::{
     super::{
         obeyed::obeyed,
-        secrets::{Gathered, Reader, Written},
+        secrets::{Reader, Written},
     },
     WantedServices,
 };
@@ -312,12 +312,7 @@ impl Meaning<'_> {
         if self.wanted.has(&self.name) {
             return self.reader.read(given).map_err(|error| error.to_string());
         }
-        let Reader { var, base, .. } = self.reader;
-        let commands = self.reader.commands.clone().not_run();
-        let mut reader = Reader { var, base, commands: &commands, gathered: Gathered::default() };
-        let secret = reader.read(given).unwrap_or_else(|_| Secret::new(""));
-        self.reader.gathered.add(reader.gathered);
-        Ok(secret)
+        Ok(self.reader.aside(self.reader.base, given).unwrap_or_else(|_| Secret::new("")))
     }
 
     /// What a credential is without white space at its ends, where that is nothing at all. That there was some is noted.

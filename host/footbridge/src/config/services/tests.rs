@@ -9,10 +9,14 @@ fn found(text: &str) -> FoundServices {
 }
 
 fn found_of(text: &str, wanted: &WantedServices) -> FoundServices {
+    found_by(&Commands::default(), text, wanted)
+}
+
+fn found_by(commands: &Commands, text: &str, wanted: &WantedServices) -> FoundServices {
     let path = PathBuf::from("/etc/f.toml");
     let table = File::new(&path, text).parse().unwrap();
     let variables = [("KEY".to_owned(), "s3cret-value".to_owned())];
-    meant(WrittenServices { path, text: text.to_owned(), table }, &variables, &Commands::default(), wanted)
+    meant(WrittenServices { path, text: text.to_owned(), table }, &variables, commands, wanted)
 }
 
 #[test]
@@ -178,6 +182,20 @@ fn a_credential_that_begins_with_what_its_preset_writes_is_noted() {
         assert_eq!(noted, is_noted, "{more}: {:?}", all.notes);
     }
     assert!(found("[services.a]\npreset = \"openai\"\ncredential = \"${KEY}\"\n").notes.is_empty());
+}
+
+#[test]
+fn a_command_that_hangs_is_ended_and_its_service_alone_lacks_its_credential() {
+    let commands = Commands::default().within(std::time::Duration::from_millis(200));
+    let text = "[services.a]\npreset = \"openai\"\ncredential = { command = [\"sleep\", \"1000\"] }\n\
+                [services.b]\npreset = \"openai\"\ncredential = \"${KEY}\"\n";
+    let all = found_by(&commands, text, &WantedServices::All);
+    let [a, b] = &all.services[..] else { panic!("{:?}", all.services) };
+    let why = a.lacks_credential.as_ref().unwrap().to_string();
+    assert!(
+        why.contains("did not end within 200ms") && b.lacks_credential.is_none() && all.mistakes.is_empty(),
+        "{why}"
+    );
 }
 
 #[test]

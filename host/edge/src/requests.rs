@@ -170,10 +170,10 @@ impl Requests {
         let heartbeat = limits.heartbeat_time;
         let front = ServiceFront { stages, services, tasks, session: &self.session, heartbeat };
         let asked = ServiceHead::of(&head);
-        // What a proxy is asked for has the name of another host, and comes from pages as well.
+        // What a proxy is asked for has the name of another host, and comes from pages as well; names of headers are names.
         let of_proxy = services::is_of_proxy(&head);
         if let Err(refusal) = head::check_origin(&head, &self.shared.allowed_hosts)
-            && !of_proxy
+            && (!of_proxy || refusal == Refusal::HeaderName)
         {
             return Box::pin(front.refuse(&asked, RefusedHead::Any(refusal), incoming)).await;
         }

@@ -420,7 +420,10 @@ async fn as_harness() {
     footbridge_processes::sys::Inherited::of_this_process();
     footbridge_processes::sys::harden().unwrap();
     let script = std::env::var("SCRIPT").unwrap();
+    let words = |script: String| ["sh", "-c", &script].map(Into::into);
+    let cleanup = std::env::var("CLEANUP").map(words).into_iter().flatten().collect::<Vec<_>>();
     let mut kept = shell(&script)
+        .cleanup(&cleanup, &[("PATH".into(), PATH.into())], Duration::ZERO)
         .streams(ProgramStream::Inherit, ProgramStream::Inherit, ProgramStream::Inherit)
         .spawn()
         .await
@@ -467,18 +470,24 @@ fn ignored(status: &str) -> u64 {
 #[test]
 fn a_program_gets_back_what_a_hardened_harness_was_started_with() {
     let core = core_limit();
-    let script = "echo umask $(umask); echo core $(ulimit -c); echo files $(ulimit -n); \
-                  grep -E 'SigBlk|SigIgn' /proc/self/status";
+    let folder = tempfile::tempdir().unwrap();
+    let limits = "echo umask $(umask); echo core $(ulimit -c); echo files $(ulimit -n)";
+    let script = format!("{limits}; grep -E 'SigBlk|SigIgn' /proc/self/status");
+    // And what ends a container, which an engine's client may begin other programs by.
+    let cleanup = format!("{{ {limits}; }} | tee {}", folder.path().join("limits").display());
     let mut inner = Command::new("sh");
     let start = format!("umask 027; ulimit -Sc {core}; ulimit -Sn 321; trap '' USR2; exec \"$@\"");
     inner.args(["-c", &start, "sh"]);
-    let harness = harness(script);
-    inner.arg(format!("/proc/{}/exe", std::process::id())).args(harness.get_args()).env("SCRIPT", script);
+    let harness = harness(&script);
+    inner.arg(format!("/proc/{}/exe", std::process::id())).args(harness.get_args()).env("SCRIPT", &script);
+    inner.env("CLEANUP", cleanup);
     let output = inner.stdin(Stdio::null()).stderr(Stdio::inherit()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     for expected in ["umask 0027", &format!("core {core}\n"), "files 321", "SigBlk:\t0000000000000000"] {
         assert!(text.contains(expected), "{expected} in {text}");
     }
+    let of_cleanup = std::fs::read_to_string(folder.path().join("limits")).unwrap();
+    assert_eq!(of_cleanup, format!("umask 0027\ncore {core}\nfiles 321\n"));
     // This process may have been started with some of them ignored, as by nohup or from a script's background.
     let bit = |signal: Signal| 1 << (signal as i32 - 1);
     let here = ignored(&std::fs::read_to_string("/proc/self/status").unwrap()) & !bit(Signal::SIGPIPE);

@@ -121,6 +121,33 @@ fn a_file_that_others_can_write_is_not_read() {
 }
 
 #[test]
+fn a_file_or_folder_that_an_access_list_opens_is_not_read() {
+    const NAME: &str = "system.posix_acl_access";
+    let Some(place) = Place::for_test("a_file_or_folder_that_an_access_list_opens_is_not_read") else { return };
+    // Version 2; then tag, permissions and id of each entry: the owner, a stranger, the group, the mask, the others.
+    let list = |of_stranger: u16, mask: u16| {
+        let entries =
+            [(1, 6, u32::MAX), (2, of_stranger, STRANGER), (4, 0, u32::MAX), (16, mask, u32::MAX), (32, 0, u32::MAX)];
+        let entry = |(tag, bits, id): &(u16, u16, u32)| {
+            [&tag.to_le_bytes()[..], &bits.to_le_bytes(), &id.to_le_bytes()].concat()
+        };
+        [2_u32.to_le_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
+    };
+    let set = |path: &Path, list: &[u8]| rustix::fs::setxattr(path, NAME, list, rustix::fs::XattrFlags::empty());
+    let file = place.make("listed.json", Some(SERVERS), (NOBODY, NOBODY), 0o600);
+    if let Err(error) = set(&file, &list(4, 4)) {
+        return skipped("access lists of a configuration", format!("this file system has none: {error}"));
+    }
+    place.must_read(&file);
+    set(&file, &list(6, 6)).unwrap();
+    place.must_refuse(&file, &file, "has an access list");
+    let folder = place.make("listed", None, (NOBODY, NOBODY), 0o700);
+    let inside = place.make("listed/a.json", Some(SERVERS), (NOBODY, NOBODY), 0o600);
+    set(&folder, &list(7, 7)).unwrap();
+    place.must_refuse(&inside, &folder, "has an access list");
+}
+
+#[test]
 fn every_folder_on_the_way_counts_and_a_sticky_one_will_do() {
     let Some(place) = Place::for_test("every_folder_on_the_way_counts_and_a_sticky_one_will_do") else { return };
     for (name, owner, mode, why) in

@@ -9,6 +9,7 @@
 //! What is wrong (broken JSON, unknown or repeated ids, rubbish) is counted and ignored; where it still names a
 //! waiting request, that request is answered at once. This file knows neither pipes nor HTTP.
 
+mod batch;
 mod left_calls;
 mod unasked;
 
@@ -35,11 +36,12 @@ use super::{
     pending_request::{Answer, PendingRequest},
     task_support::TaskSupport,
 };
+use batch::Batch;
 use footbridge_core::{budget::Held, redact::Redactor};
 use left_calls::LeftCalls;
 use unasked::ServerAsks;
 
-/// Largest batch of messages in one line.
+/// Largest batch of messages in one line, bytes.
 const MAX_BATCH: usize = 1024 * 1024;
 /// Longest message of an error that is passed on.
 const MAX_ERROR: usize = 64 * 1024;
@@ -285,8 +287,8 @@ impl Interceptor {
     }
 
     fn batch(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
-        let Ok(messages) = serde_json::from_str::<Vec<&RawValue>>(text) else {
-            self.ignored.ignore("a batch that is not JSON", text.as_bytes());
+        let Ok(Batch(messages)) = serde_json::from_str(text) else {
+            self.ignored.ignore("a batch that is not JSON, or of too many messages", text.as_bytes());
             return Kind::Other;
         };
         let mut kind = Kind::Other;

@@ -8,7 +8,7 @@
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
@@ -28,6 +28,7 @@ use super::{
     live::Live,
     pending_request::{Answer, PendingRequest},
 };
+use footbridge_calls::low_threads::LowThreads;
 use footbridge_core::{
     catalogue::{ListKind, Offered},
     digest::Digest,
@@ -45,6 +46,11 @@ const MAX_REASONS: usize = 20;
 const MAX_BAD: usize = 1000;
 /// The code of an unknown method: servers that have no resources often answer with it.
 const METHOD_NOT_FOUND: i64 = ErrorCode::MethodNotFound.number();
+
+/// Longest page that is read at once, bytes: a millisecond of work.
+const SHORT_PAGE: usize = 64 * 1024;
+/// Where longer ones are read.
+static READERS: LazyLock<LowThreads> = LazyLock::new(LowThreads::new);
 
 /// What is said of a listing that a server has, as it says, and does not know.
 const UNKNOWN_LISTING: &str = "the server says that it has them, and does not know how to list them";
@@ -191,8 +197,7 @@ async fn pages(live: &Live, limits: &ServerLimits, kind: Kind, listed: &mut List
     for _ in 0..limits.pages {
         let page = page(live, limits, kind, cursor.take()).await?;
         let Some(page) = page else { return Ok(false) };
-        let next = listed.read(kind, &page, limits)?;
-        match next {
+        match listed.read(kind, page, limits).await? {
             None => return Ok(true),
             Some(next) if next.len() > MAX_CURSOR => {
                 listed.cut(kind, &format_args!("the server's cursor is longer than {MAX_CURSOR} bytes"));
@@ -234,8 +239,29 @@ async fn page(
 }
 
 impl Listed {
-    /// Takes the entries of a page, and says where the next one starts.
-    fn read(&mut self, kind: Kind, page: &RawValue, limits: &ServerLimits) -> Result<Option<String>, ListError> {
+    /// Takes the entries of a page, and says where the next one starts. One that takes long is read beside the workers: a
+    /// server can say as often as it likes that it has megabytes of other tools.
+    async fn read(
+        &mut self,
+        kind: Kind,
+        page: Box<RawValue>,
+        limits: &ServerLimits,
+    ) -> Result<Option<String>, ListError> {
+        if page.get().len() <= SHORT_PAGE {
+            return self.take(kind, &page, limits);
+        }
+        let (mut listed, limits) = (std::mem::take(self), limits.clone());
+        let read = move || {
+            let next = listed.take(kind, &page, &limits);
+            (listed, next)
+        };
+        let read = READERS.run(read).await;
+        let (listed, next) = read.ok_or(ListError::Unusable(kind.member(), "a page could not be read"))?;
+        *self = listed;
+        next
+    }
+
+    fn take(&mut self, kind: Kind, page: &RawValue, limits: &ServerLimits) -> Result<Option<String>, ListError> {
         let mut text = serde_json::Deserializer::from_str(page.get());
         let visitor = PageVisitor { listed: self, kind, limits };
         text.deserialize_map(visitor).map_err(|_| ListError::Unusable(kind.member(), "a page is not of the protocol"))

@@ -11,7 +11,7 @@ use super::{
     KnownHeads, RawLine,
     report::{ChainProblem, ProblemKind, Report},
 };
-use crate::{SignedHead, journal::file_name, shared};
+use crate::{Record, SignedHead, journal::file_name, record::Place, shared};
 use footbridge_core::digest::{Digest, digest_text};
 
 /// Calls without an outcome that are named.
@@ -29,6 +29,26 @@ struct Link {
     file: Option<String>,
 }
 
+/// When a line was written.
+#[derive(Deserialize)]
+struct When {
+    time: String,
+    mono: u64,
+}
+
+impl Link {
+    /// Whether the line is the record of a head and nothing more, letter for letter.
+    fn is_just_a_head(&self, line: &[u8]) -> bool {
+        let (Some(head), Ok(When { time, mono })) = (&self.head, serde_json::from_slice(line)) else { return false };
+        let prev = self.prev.as_deref().and_then(|prev| prev.parse().ok());
+        let place = Place { seq: self.seq, prev, genesis: None, time: &time, mono };
+        let mut written = Vec::new();
+        // To memory, nothing can fail.
+        let _ = Record::head(head).write(place, &mut written);
+        written == line
+    }
+}
+
 /// A line that was read.
 #[derive(Debug, Clone)]
 struct Seen {
@@ -38,6 +58,8 @@ struct Seen {
     hash: String,
     prev: Option<String>,
     is_covered: bool,
+    /// Whether it is a head's record and says more than one does, or says it in another way.
+    is_odd_head: bool,
 }
 
 impl Seen {
@@ -122,6 +144,7 @@ impl<'k> Walk<'k> {
         };
         let seen =
             Seen { seq: link.seq, hash: digest_text(Digest::of(&raw.bytes)), prev: link.prev.clone(), ..self.here() };
+        let is_odd_head = link.r#type == "head" && !link.is_just_a_head(&raw.bytes);
         self.place(&seen, &link)?;
         let is_covered = self.doubt.is_none() && self.compare(&seen, &link)?;
         self.report.records = seen.seq;
@@ -129,7 +152,7 @@ impl<'k> Walk<'k> {
             self.report.covered = self.report.covered.max(seen.seq);
         }
         self.follow(&link);
-        self.last = Some(Seen { is_covered, ..seen });
+        self.last = Some(Seen { is_covered, is_odd_head, ..seen });
         Ok(())
     }
 
@@ -147,7 +170,8 @@ impl<'k> Walk<'k> {
     fn here(&self) -> Seen {
         let seq = self.last.as_ref().map_or(1, |last| last.seq + 1);
         let (hash, prev) = (String::new(), None);
-        Seen { file: self.file.max(1), line: self.line.max(1), seq, hash, prev, is_covered: false }
+        let (file, line) = (self.file.max(1), self.line.max(1));
+        Seen { file, line, seq, hash, prev, is_covered: false, is_odd_head: false }
     }
 
     /// Whether a line belongs behind the one before it.
@@ -293,6 +317,12 @@ impl<'k> Walk<'k> {
                 || self.here().problem(ProblemKind::Missing, "there are signed heads of this chain, and no record");
             return if is_known { Err(gone()) } else { Ok(()) };
         };
+        // No digest is of the very last line: of a head's it is known what it has to be, but for when it was written.
+        if last.is_odd_head && !last.is_covered {
+            return Err(
+                last.problem(ProblemKind::Changed, "it says more than the signed head in it, or in another way")
+            );
+        }
         // Heads from elsewhere that nothing was found for.
         let Some(beyond) = self.heads.keys().max().copied() else {
             let what = "a signed head says that the record of that head was behind it";

@@ -379,6 +379,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The largest integer below which a double has all of them.
+const EXACT: u64 = 1 << 53;
+
+/// What it costs to divide by what is no such integer: where the value or this is very large or small it is done with
+/// fractions of any length. Measured: 18 us, where a unit is a tenth of one.
+const FRACTION: u64 = 200;
+
 /// What a keyword costs at one place besides what its subschemas do: the names that it looks up, and the values that it
 /// compares with what is there, with all that is in them.
 fn weight(key: &str, value: &Value) -> u64 {
@@ -388,6 +395,7 @@ fn weight(key: &str, value: &Value) -> u64 {
         ("dependentRequired" | "dependencies", Value::Object(map)) => map.values().map(|list| 1 + names(list)).sum(),
         ("enum", Value::Array(list)) => list.iter().map(compared).sum(),
         ("const", value) => compared(value),
+        ("multipleOf", Value::Number(of)) if of.as_u64().is_none_or(|of| of > EXACT) => FRACTION,
         _ => 0,
     }
 }

@@ -410,6 +410,18 @@ fn a_text_costs_as_much_as_the_patterns_that_read_it() {
 }
 
 #[test]
+fn to_divide_by_a_fraction_costs_what_it_takes_where_the_value_is_large() {
+    let of = |multiple: Value| json!({"items": {"allOf": vec![json!({"not": {"multipleOf": multiple}}); 5]}});
+    let list = |count: usize| Value::from(vec![1e300; count]);
+    assert_eq!(check(of(json!(0.300_000_000_000_000_1)), list(20_000)), Check::TooCostly);
+    assert_eq!(check(of(json!(36_028_797_018_963_971_u64)), list(20_000)), Check::TooCostly);
+    assert!(!InputSchema::compile(&of(json!(0.3))).unwrap().is_quick(1_800));
+    let prices = json!({"items": {"multipleOf": 0.01}});
+    assert_eq!(check(prices, Value::from(vec![12.34; 5_000])), Check::Fits);
+    assert_eq!(check(json!({"items": {"multipleOf": 5}}), Value::from(vec![25; 100_000])), Check::Fits);
+}
+
+#[test]
 fn what_takes_long_is_known_before_there_is_a_value() {
     let honest = json!({"type":"object","properties":{"city":{"type":"string","pattern":"^[A-Z]"},"days":{"type":"integer"}},"required":["city"]});
     let honest = InputSchema::compile(&honest).unwrap();

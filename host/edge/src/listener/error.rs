@@ -18,6 +18,16 @@ pub enum BindError {
          that is about to listen, or a guest that sees that file; end it (fuser names it), or choose another address"
     )]
     Locked(Endpoint),
+    /// Its lock is not to be had.
+    #[error("cannot listen on {endpoint}: cannot open its lock {}: {source}; this user has to be able to write it", path.display())]
+    Lock {
+        /// Where.
+        endpoint: Endpoint,
+        /// The lock.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// There is something else at that path.
     #[error("{} exists and is {what}: it is left as it is; remove it, or choose another path", path.display())]
     NotASocket {

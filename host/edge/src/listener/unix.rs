@@ -122,9 +122,13 @@ pub(super) fn bind_at(
     let name = at.file_name().ok_or_else(|| io(io::ErrorKind::InvalidInput.into()))?;
     let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
     let there = || what_is_there(&folder, name).map_err(|errno| io(errno.into()));
-    let lock = match lock(&folder, at, place) {
+    let lock_name = lock_name(at, place);
+    let lock = match lock(&folder, &lock_name) {
         Ok(lock) => lock,
-        Err(NotLocked::Io(error)) => return Err(io(error)),
+        Err(NotLocked::Io(source)) => {
+            let path = at.with_file_name(lock_name);
+            return Err(BindError::Lock { endpoint: endpoint.clone(), path, source });
+        }
         Err(NotLocked::Held(_)) => {
             return Err(match there()? {
                 There::LiveSocket => BindError::InUse(endpoint.clone()),
@@ -176,7 +180,8 @@ fn open_folder(endpoint: &Endpoint, path: &Path, access: &Access) -> Result<Owne
     Err(BindError::UnsafeFolder { path: path.to_owned(), why })
 }
 
-fn lock(folder: &OwnedFd, path: &Path, place: LockPlace) -> Result<LockFile, NotLocked> {
+/// The lock of a socket, from its folder.
+fn lock_name(path: &Path, place: LockPlace) -> OsString {
     let name = |path: Option<&Path>| path.and_then(Path::file_name).unwrap_or_default().to_owned();
     let mut lock = OsString::new();
     if place == LockPlace::Above {
@@ -187,8 +192,12 @@ fn lock(folder: &OwnedFd, path: &Path, place: LockPlace) -> Result<LockFile, Not
     }
     lock.push(name(Some(path)));
     lock.push(".lock");
+    lock
+}
+
+fn lock(folder: &OwnedFd, name: &OsStr) -> Result<LockFile, NotLocked> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = openat(folder, &*lock, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
+    let file = openat(folder, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
     LockFile::lock(file.into())
 }
 

@@ -11,6 +11,8 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use rustix::fs::lgetxattr;
+
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
@@ -33,7 +35,16 @@ pub enum Untrusted {
         /// Its permission bits.
         mode: u32,
     },
+    /// Others may write to it by an access list.
+    #[error(
+        "{} has an access list that may let others write to it: look at it with getfacl, and take it away with setfacl -b",
+        .0.display()
+    )]
+    Listed(PathBuf),
 }
+
+/// The attribute by which the kernel keeps an access list that says more than the mode does.
+const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// Links on the way to one file, as the kernel counts them.
 const MAX_LINKS: usize = 40;
@@ -130,6 +141,10 @@ fn check_one(path: &Path) -> Result<(), Untrusted> {
     let others = mode & 0o002 != 0 || (mode & 0o020 != 0 && !private_group);
     if others && !sticky {
         return Err(Untrusted::Writable { path: path.to_owned(), mode });
+    }
+    // With an access list the bits of the group are the most that anybody in it may do.
+    if mode & 0o020 != 0 && !sticky && lgetxattr(path, ACCESS_LIST, &mut [0_u8; 0]).is_ok() {
+        return Err(Untrusted::Listed(path.to_owned()));
     }
     Ok(())
 }

@@ -73,14 +73,14 @@ async fn among_strangers() {
     let BindError::UnsafeFolder { path, why: FolderFault::Strangers(12345) } = &error else { panic!("{error}") };
     assert_eq!(path, &at("strangers"));
     assert!(error.to_string().contains("--allow-uid 12345"), "{error}");
-    assert!(matches!(bind(&at("roots/s")), Err(BindError::Io { .. })), "it may not write there");
+    assert!(matches!(bind(&at("roots/s")), Err(BindError::Lock { .. })), "it may not write there");
     assert!(bind(&at("own/s")).is_ok());
     assert!(bind(&at("roots-link/s")).is_ok(), "as /var/run is one");
     let error = bind(&at("strangers-link/s")).unwrap_err();
     assert!(matches!(error, BindError::UnsafeFolder { why: FolderFault::Link(12345), .. }), "{error}");
     assert!(bind(&at("sticky/s")).is_ok());
     assert!(bind(&at("sticky/closed")).is_err(), "it cannot be asked whether somebody answers there");
-    assert!(matches!(bind(&at("sticky/locked")), Err(BindError::Io { .. })), "the lock is not ours");
+    assert!(matches!(bind(&at("sticky/locked")), Err(BindError::Lock { .. })), "the lock is not ours");
 }
 
 #[tokio::test]

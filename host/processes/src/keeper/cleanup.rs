@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use super::finish::{Ending, LONGEST_PAUSE, end_all, none_left_within, pause, reap};
 use super::order::Cleanup;
+use super::program::restore_limits;
 
 /// How long the command may take. A healthy engine needs a tenth of a second.
 const COMMAND: Duration = Duration::from_secs(20);
@@ -28,6 +29,8 @@ impl Cleanup {
     /// Has everything ended in order, given how the program ended, if it did; says so if it did meanwhile.
     pub(super) fn run(&self, program: Pid, ended: Option<Ending>, signals: &SignalFd) -> Option<Ending> {
         let mut ending = ended;
+        // The keeper makes no files, and has no use for more of them: what it starts from now on has them from it.
+        let _it_is_tried_all_the_same = restore_limits(&self.inherited);
         let deadline = Instant::now() + HELPERS;
         let mut removed = self.run_command(program, signals, &mut ending);
         while !removed && ending.is_none() && Instant::now() < deadline {
@@ -88,6 +91,7 @@ mod tests {
     use nix::sys::{signal::SigSet, signalfd::SfdFlags};
 
     use super::*;
+    use crate::sys::Inherited;
 
     #[test]
     fn what_a_command_that_hangs_waits_for_is_killed_with_it() {
@@ -98,6 +102,7 @@ mod tests {
             program: "/bin/sh".into(),
             args: vec!["-c".into(), script.into()],
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            inherited: Inherited::of_this_process(),
             late: Duration::ZERO,
         };
         let signals = SignalFd::with_flags(&SigSet::empty(), SfdFlags::SFD_NONBLOCK).unwrap();

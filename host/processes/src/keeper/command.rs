@@ -156,11 +156,13 @@ impl KeptCommand {
     /// A command that the keeper runs when the program ends, however it does, before it kills what is left: for
     /// programs that have others run what matters, out of reach. It prints something where it removed anything; `late` is
     /// how long what it removes may still come after the program is gone.
-    pub(crate) fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)], late: Duration) -> Self {
+    #[must_use]
+    pub fn cleanup(mut self, words: &[OsString], env: &[(OsString, OsString)], late: Duration) -> Self {
         self.order.cleanup = words.split_first().map(|(program, args)| Cleanup {
             program: program.clone(),
             args: args.to_owned(),
             env: env.to_owned(),
+            inherited: self.order.inherited,
             late,
         });
         self

@@ -43,6 +43,7 @@ pub(super) struct Cleanup {
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) inherited: Inherited,
     /// How long what it removes may still come after the program is gone, if that was not answered.
     pub(super) late: Duration,
 }

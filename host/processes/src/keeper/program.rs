@@ -131,11 +131,17 @@ fn enter_folder(order: &Order) -> Result<(), StartRefusal> {
 }
 
 fn restore(inherited: &Inherited) -> Result<(), StartRefusal> {
+    restore_limits(inherited)?;
+    sys::reset_signal_actions(inherited.ignored);
+    sys::set_blocked_signals(inherited.blocked).map_err(StartRefusal::at(Step::Signals))
+}
+
+/// Gives this process the mask and the limits back that the harness was started with.
+pub(super) fn restore_limits(inherited: &Inherited) -> Result<(), StartRefusal> {
     umask(Mode::from_bits_truncate(inherited.umask));
     let limits = [(Resource::RLIMIT_CORE, inherited.core), (Resource::RLIMIT_NOFILE, inherited.files)];
     for (resource, (soft, hard)) in limits {
         setrlimit(resource, soft, hard).map_err(StartRefusal::at(Step::Limits))?;
     }
-    sys::reset_signal_actions(inherited.ignored);
-    sys::set_blocked_signals(inherited.blocked).map_err(StartRefusal::at(Step::Signals))
+    Ok(())
 }

@@ -32,8 +32,11 @@ pub(crate) const WORDS: &str = "  allow      this call, once
 /// What is said where nothing is asked.
 const NOTHING_WAITS: &str = "nothing waits for an answer";
 
-/// Smallest screen, rows and columns: what says that it is smaller is not believed.
+/// Smallest screen on which a call is shown, rows and columns.
 const SMALLEST: (u16, u16) = (4, 20);
+
+/// What is said on a smaller one.
+const TOO_SMALL: &str = "too small: enlarge the terminal";
 
 /// Where a person is asked.
 #[derive(Debug, Clone, Copy)]
@@ -100,6 +103,8 @@ pub(crate) struct Prompt {
     shown: Option<ApprovalInfo>,
     /// Whether it is on the screen for sure.
     drawn: bool,
+    /// Whether the screen was too small to show it when it was made last.
+    is_too_small: bool,
     note: String,
     /// What is said where nothing waits.
     idle: String,
@@ -117,6 +122,7 @@ impl Prompt {
             waiting: Vec::new(),
             shown: None,
             drawn: true,
+            is_too_small: false,
             note: String::new(),
             idle: NOTHING_WAITS.to_owned(),
         }
@@ -164,7 +170,7 @@ impl Prompt {
         if !std::mem::replace(&mut self.drawn, true) {
             self.typing = Typing::new(now);
         }
-        if !self.help {
+        if !self.help && !self.is_too_small {
             self.pages.drawn();
         }
     }
@@ -217,6 +223,7 @@ impl Prompt {
                 self.pages.turn_to_unseen();
                 let left = left.unwrap_or_default();
                 self.note = match left {
+                    _ if self.is_too_small => TOO_SMALL.to_owned(),
                     1 => "not allowed yet: this page of it was not shown".to_owned(),
                     left => {
                         format!("not allowed yet: {left} of its pages were not shown, and this is the first of them")
@@ -253,8 +260,14 @@ impl Prompt {
 
     /// The screen, for a terminal in which a line ends with CR and LF. All that guests and servers wrote is escaped.
     pub(crate) fn text(&mut self, size: Option<(u16, u16)>) -> String {
-        let (rows, columns) = size.unwrap_or((24, 80));
-        let (rows, columns) = (usize::from(rows.max(SMALLEST.0)), usize::from(columns.max(SMALLEST.1)));
+        // A terminal that does not know its size says 0.
+        let (rows, columns) = size.filter(|(rows, columns)| *rows > 0 && *columns > 0).unwrap_or((24, 80));
+        self.is_too_small = rows < SMALLEST.0 || columns < SMALLEST.1;
+        let (rows, columns) = (usize::from(rows), usize::from(columns));
+        if self.is_too_small {
+            let lines = wrap(TOO_SMALL, columns);
+            return format!("\x1b[2J\x1b[H{}", lines[..rows.min(lines.len())].join("\r\n"));
+        }
         let cut = |text: &str| text.chars().take(columns - 1).collect::<String>();
         // But for the heading, the note and the line that is typed on.
         let (head, lines) = self.lines(rows - 3, columns);

@@ -104,6 +104,29 @@ fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
 }
 
 #[test]
+fn on_a_screen_that_is_too_small_nothing_counts_as_shown() {
+    let (start, later) = (Instant::now(), Instant::now() + LONG);
+    let allowed = Step::Answer("ap-1".into(), PromptAnswer::Allow { remember: false });
+    for (size, fits) in [((2, 8), false), ((3, 80), false), ((24, 19), false), ((4, 20), true), ((0, 0), true)] {
+        let mut prompt = Prompt::new(HERE, start);
+        prompt.update(vec![ApprovalInfo { tail: String::new(), ..info("ap-1") }], start);
+        let mut typed = Vec::new();
+        for _ in 0..200 {
+            let text = prompt.text(Some(size));
+            let rows = text.split("\r\n").count();
+            assert_eq!(text.contains("too small"), size.1 > 8 && !fits, "{size:?}: {text}");
+            assert!(fits || rows <= size.0.into(), "{size:?}: {text}");
+            prompt.drawn(start);
+            typed.extend(types(&mut prompt, "allow\r", later));
+        }
+        assert_eq!(typed.contains(&allowed), fits, "{size:?}");
+        prompt.text(Some((30, 80)));
+        prompt.drawn(later);
+        assert_eq!(types(&mut prompt, "allow\r", later + LONG).last(), Some(&allowed), "it is enlarged");
+    }
+}
+
+#[test]
 fn nothing_allows_a_call_before_all_of_it_was_on_the_screen() {
     let start = Instant::now();
     let later = start + LONG;

@@ -158,6 +158,11 @@ fn what_is_not_allowed_or_shows_no_token_is_refused_before_anything_is_dialled()
         assert_eq!(answer.status, status, "{line}: {answer:?}");
         assert!(!answer.body.contains("fbt_"));
     }
+    // Names of headers are names, whoever is asked.
+    for line in [&allowed, &format!("GET http://localhost:{}/x", services.plain)] {
+        let answer = asks(&services, line, &[&own, "X_Forwarded_For: 1.2.3.4"]);
+        assert_eq!(answer.status, 400, "{line}: {answer:?}");
+    }
     // Hosts are no paths.
     let as_path = services.ask(&format!("GET /s/tunnels/localhost:{}/x", services.plain), &[], "");
     assert_eq!(as_path.status, 400, "{as_path:?}");

@@ -1,11 +1,6 @@
 //! A result on its way out: to standard output as text or JSON, or written where it was asked to be.
 
-use std::{
-    fmt,
-    fs::create_dir,
-    io,
-    path::{Path, PathBuf},
-};
+use std::{fmt, fs::create_dir, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{
@@ -37,18 +32,6 @@ pub enum NotPrinted {
     /// It has no such part. All of it has been printed.
     #[error("{} The call was made, and all of its result was printed", sentence(&.0.to_string()))]
     Picked(#[from] NotPicked),
-    /// One file cannot hold it. All of it has been printed.
-    #[error(
-        "the result has {count} images, sounds or blobs, so all of it was printed and {path} was not written. The call \
-         was made; next time give a folder, with --out-dir DIR",
-        path = path.display()
-    )]
-    Several {
-        /// How many there are.
-        count: usize,
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 /// Prints the result of a call, and says whether the tool did what it was called for. What it reports as an error goes
@@ -134,22 +117,26 @@ pub fn print(
             }
             Ok(())
         }
-        (Some(Prepared::File(file)), []) => {
-            let path = file.path().display().to_string();
-            let text = |out: &mut dyn fmt::Write| result.write(false, out);
-            let bytes = file.write(&FileContent::Text(&text))?;
-            told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])
-        }
         (Some(Prepared::File(file)), [_]) => {
             let path = file.path().display().to_string();
             let bytes = file.write(&FileContent::Bytes(decoded(raw, result, shape)?.concat()))?;
             print_rest(json, result)?;
             told(json, &OneWritten { written: &path, bytes, rest: Rest::of(raw) }, &[&path])
         }
-        // It was made, so what came of it is not thrown away.
-        (Some(Prepared::File(file)), several) => {
-            print_whole(raw, result, shape)?;
-            Err(NotPrinted::Several { count: several.len(), path: file.path().to_owned() })
+        // Of several one file holds the text with all of their data, as the public command has it.
+        (Some(Prepared::File(file)), none_or_several) => {
+            let path = file.path().display().to_string();
+            let text = |out: &mut dyn fmt::Write| result.write(false, out);
+            let bytes = file.write(&FileContent::Text(&text))?;
+            told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])?;
+            if none_or_several.len() > 1 {
+                output::print_error(&format!(
+                    "The result has {} images, sounds or blobs, and the file has the text with all of their data; --out-dir DIR \
+                     writes each to a file of its own\n",
+                    none_or_several.len()
+                ));
+            }
+            Ok(())
         }
         (Some(Prepared::Folder(folder)), media) => {
             let written = write_all(&folder, media, decoded(raw, result, shape)?)?;

@@ -121,7 +121,8 @@ fn only_calls_ask_for_streams_and_only_no_wait_says_so() {
     let got = bridge.got.lock().unwrap();
     let header = |name: &str| got.iter().map(|got| got.headers.get(name).cloned()).collect::<Vec<_>>();
     let both = Some("application/json, text/event-stream".to_owned());
-    assert_eq!(header("accept"), [Some("application/json".to_owned()), both.clone(), both.clone(), both.clone(), both]);
+    let json = Some("application/json".to_owned());
+    assert_eq!(header("accept"), [json.clone(), both.clone(), both.clone(), json, both]);
     assert_eq!(header("footbridge-wait"), [None, None, None, None, Some("0".to_owned())]);
 }
 

@@ -174,6 +174,35 @@ fn a_call_that_was_answered_approval_required_takes_the_grant_when_it_comes_agai
 }
 
 #[test]
+fn as_events_an_approval_is_waited_for_to_its_end() {
+    let daemon = serves("[limits.approval]\nanswer_after = \"200ms\"\n[limits.edge]\nheartbeat_time = \"50ms\"\n");
+    let guest = asks(&daemon);
+    let id = guest.asks("callTool", note("told"))["error"]["data"]["approvalId"].as_str().unwrap().to_owned();
+    let events = |guest: &Guest| {
+        let body = json!({"jsonrpc": "2.0", "id": "x", "method": "awaitApproval", "params": {"id": id}}).to_string();
+        let plain = String::from_utf8(guest.request(&body)).unwrap();
+        guest.sends(plain.replacen("Host:", "Accept: text/event-stream\r\nHost:", 1).as_bytes())
+    };
+    let result = |state: &str, more: &str| {
+        format!(
+            "event: result\ndata: {{\"jsonrpc\":\"2.0\",\"result\":{{\"id\":\"{id}\",\"state\":\"{state}\"{more}}},\"id\":\"x\"}}\n\n"
+        )
+    };
+    let mut waits = events(&guest);
+    let told = waits.hears(": still running\n\n");
+    let approval = format!("event: approval\ndata: {{\"id\":\"{id}\",\"state\":\"pending\",\"expiresAt\":");
+    assert!(told.contains(&approval) && told.contains("\"summary\":\"demo/add_note waits for a person\"}"), "{told}");
+    daemon.host.answers(&["allow", &id]);
+    let told = waits.hears("\r\n0\r\n\r\n");
+    assert!(told.contains("event: result\ndata: ") && told.contains("\"state\":\"granted\""), "{told}");
+    assert!(guest.asks("callTool", note("told"))["result"].is_object());
+    let told = String::from_utf8(events(&guest).answer().body).unwrap();
+    assert_eq!(told, result("used", ""), "what is over is said at once");
+    let stranger = daemon.opens("agent-2", &["--policy", "ask"]);
+    assert_eq!(String::from_utf8(events(&stranger).answer().body).unwrap(), result("unknown", ""));
+}
+
+#[test]
 fn identical_calls_share_a_prompt_and_a_grant_serves_one_of_them() {
     let daemon = serves("");
     let guest = asks(&daemon);

@@ -74,6 +74,23 @@ impl Sent {
         read_answer(self.0)
     }
 
+    /// Reads on until this has come, and gives all that came.
+    ///
+    /// # Panics
+    /// When it does not come.
+    #[track_caller]
+    #[must_use]
+    pub fn hears(&mut self, what: &str) -> String {
+        let mut heard = Vec::new();
+        while !heard.ends_with(what.as_bytes()) {
+            let mut byte = [0];
+            let read = self.0.read(&mut byte).unwrap_or(0);
+            assert!(read > 0, "{what:?} did not come: {}", String::from_utf8_lossy(&heard));
+            heard.extend_from_slice(&byte);
+        }
+        String::from_utf8(heard).unwrap()
+    }
+
     /// The same; none where the connection is closed instead.
     #[track_caller]
     #[must_use]
@@ -220,8 +237,27 @@ fn read_answer(wire: impl Read) -> Answer {
     }
     let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{head:?}"));
     let mut answer = Answer { status, head, body: Vec::new() };
+    if answer.header("transfer-encoding").is_some_and(|coding| coding == "chunked") {
+        answer.body = read_chunks(&mut reader);
+        return answer;
+    }
     let length = answer.header("content-length").map_or(0, |text| text.parse().unwrap());
     answer.body = vec![0; length];
     reader.read_exact(&mut answer.body).unwrap();
     answer
+}
+
+fn read_chunks(reader: &mut impl BufRead) -> Vec<u8> {
+    let mut body = Vec::new();
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size).unwrap();
+        let length = usize::from_str_radix(size.trim(), 16).unwrap_or_else(|error| panic!("{size:?}: {error}"));
+        let mut chunk = vec![0; length + 2];
+        reader.read_exact(&mut chunk).unwrap();
+        if length == 0 {
+            return body;
+        }
+        body.extend_from_slice(&chunk[..length]);
+    }
 }

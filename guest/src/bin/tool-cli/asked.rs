@@ -102,7 +102,8 @@ impl Asked {
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let mut pauses = Pauses::default();
         loop {
-            let answer = if is_call(method) {
+            // As one body waiting ends after a while, and the time for all of it is kept here.
+            let answer = if is_call(method) && method != method::AWAIT_APPROVAL {
                 let mut line = Line::new(self.json, self.told_too);
                 self.client.request_watched(method, params, &mut |event| line.tell(&event))
             } else {

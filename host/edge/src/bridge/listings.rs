@@ -3,18 +3,17 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use footbridge_proto::{
-    approval::ApprovalStatus,
     rpc::raw,
     wire::{
-        ApprovalState, EXAMPLES, FullToolList, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus,
-        TemplateList, ToolList, bridge_info,
+        EXAMPLES, FullToolList, PromptList, ResourceList, ServerEntry, ServerList, ServerStatus, TemplateList,
+        ToolList, bridge_info,
     },
 };
 use futures::future::try_join_all;
 use serde_json::{json, value::RawValue};
 
 use crate::{dialect::Found, lookups, search::entries};
-use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible, request::repeated};
+use footbridge_calls::{auth::Principal, call::Stages, catalogue::Visible};
 use footbridge_core::catalogue::ListKind;
 
 /// `getBridgeInfo`.
@@ -133,18 +132,4 @@ pub(super) fn prompts(visible: &Visible) -> Found {
     let prompts = visible.entries().prompts().map(|prompt| prompt.definition().to_owned()).collect();
     let (server, catalogue) = described(visible);
     Ok(raw(&PromptList { server, prompts, catalogue, partial }))
-}
-
-/// Longest time that `awaitApproval` waits: clients give up after 30 s, and can ask again.
-const AWAITED: Duration = Duration::from_secs(20);
-
-/// `awaitApproval`: waits for an answer and says the state. It runs nothing.
-pub(super) async fn approval(stages: &Stages, principal: &Principal, id: &str) -> Box<RawValue> {
-    let unknown = || ApprovalState { id: repeated(id).into_owned(), state: ApprovalStatus::Unknown, expires_at: None };
-    let Ok(known) = id.parse() else { return raw(&unknown()) };
-    let told = match stages.approvals.state(principal.session(), known, AWAITED).await {
-        Some((state, expires_at)) => ApprovalState { id: known.to_string(), state: state.status(), expires_at },
-        None => unknown(),
-    };
-    raw(&told)
 }

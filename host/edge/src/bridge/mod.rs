@@ -1,11 +1,12 @@
 //! The bridge: JSON-RPC over POST to `/` or `/rpc`, as `tool-cli` speaks it.
 //!
-//! `rpc` has every method, `listings` answers from the catalogue, `answers` and `events` write, and `errors` says what a
+//! `rpc` has every method, `listings` answers from the catalogue, `awaiting` waits for an approval, `answers` and `events` write, and `errors` says what a
 //! guest is told of what is refused before it is read.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 
 mod answers;
+mod awaiting;
 mod errors;
 mod listings;
 mod rpc;
@@ -18,6 +19,7 @@ use http::{Response, StatusCode};
 use crate::{
     dialect::{Action, Asked, CallAction, Dialect, Found, ReadRequest},
     http::{
+        accept::Accepts,
         refusal::Refusal,
         response::{self, Pieces},
     },
@@ -45,6 +47,10 @@ impl Dialect for Bridge {
         let action = match request {
             Ok(Request::Call(call)) => Action::Call(CallAction::of(call)),
             Ok(Request::Check(call)) => Action::Check(call),
+            Ok(Request::List(Listing::AwaitApproval { id })) if Accepts::of(&asked.head.headers).events => {
+                let encoder = RpcEncoder(answer.clone());
+                Action::Listen(Box::new(move |stages, principal| awaiting::told(stages, principal, id, encoder)))
+            }
             Ok(Request::List(listing)) => {
                 let wait = self.list_wait;
                 Action::LookUp(Box::new(move |stages, principal| Box::pin(list(stages, principal, listing, wait))))
@@ -69,7 +75,7 @@ async fn list(stages: Arc<Stages>, principal: Principal, listing: Listing, wait:
     let (stages, principal) = (&*stages, &principal);
     match listing {
         Listing::BridgeInfo => Ok(listings::info()),
-        Listing::AwaitApproval { id } => Ok(listings::approval(stages, principal, &id).await),
+        Listing::AwaitApproval { id } => Ok(awaiting::answered(stages, principal, &id).await),
         Listing::Servers => listings::servers(stages, principal, wait).await,
         Listing::Tools { server, full } => {
             let list = if full { listings::full_tools } else { listings::tools };

@@ -52,6 +52,11 @@ impl Pieces {
         self.source.is_some()
     }
 
+    /// What is known of it now.
+    pub(crate) fn into_known(self) -> impl Iterator<Item = Bytes> {
+        self.pieces.into_iter()
+    }
+
     /// Bytes that are held until this is written.
     pub(crate) fn hold(&mut self, held: Option<Held>) {
         self.held = held;

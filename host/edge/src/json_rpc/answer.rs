@@ -11,7 +11,7 @@ use crate::http::response::{Pieces, typed};
 const JSON: &str = "application/json";
 
 /// The answer to the request of this id.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RpcAnswer {
     pub(crate) id: Option<Box<RawValue>>,
 }

@@ -19,6 +19,7 @@ mod doctor;
 mod documents;
 mod elicitation;
 mod endings;
+mod exit_status;
 mod hardening;
 mod killed;
 mod left_behind;

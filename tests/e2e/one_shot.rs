@@ -147,7 +147,7 @@ fn all_servers_are_listed_and_one_that_cannot_be_used_hides_no_other() {
 
 #[test]
 fn a_signal_cancels_the_call_and_leaves_nothing_behind() {
-    for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+    for (signal, status) in [(Signal::SIGHUP, 129), (Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let mut tape = Tape::new();
         let host = Host::with(&Servers::none().recording("x", &["never-answers-call"], &tape));
         let call = Running::start(&mut host.one_shot_of(&["call", "x", "echo"]));

@@ -44,6 +44,7 @@ fn a_host_that_is_well_and_one_that_is_not() {
     assert_eq!(ran.status, 0, "{found:#?}");
     let servers = Servers::demo()
         .and("gone", json!({"command": "no-such-program"}))
+        .and("astray", json!({"command": "sh", "cwd": "/no/such/folder"}))
         .and("ends", json!({"command": "sh", "args": ["-c", "echo whatever is wrong >&2"]}));
     let host = Host::with(&servers);
     fs::write(
@@ -56,6 +57,7 @@ fn a_host_that_is_well_and_one_that_is_not() {
     assert_eq!(ran.status, 1);
     for (check, says) in [
         ("gone: program", "not found on PATH"),
+        ("astray: program", "make it, or correct \\\"cwd\\\""),
         ("ends: start", "footbridge servers logs ends, and mend its entry"),
         ("ends: start", "whatever is wrong"),
         ("step steps", "not found"),

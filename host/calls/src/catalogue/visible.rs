@@ -69,6 +69,12 @@ impl Visible {
         self.0.catalogue.get_or_init(|| self.0.fingerprint())
     }
 
+    /// Whether [`Self::catalogue`] is there already.
+    #[must_use]
+    pub fn has_catalogue(&self) -> bool {
+        self.0.catalogue.get().is_some()
+    }
+
     /// How much there is to go through, bytes: what its server said of each entry.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -27,6 +27,7 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Durati
     let names = stages.resolver.servers(rules);
     let entries = names.iter().map(|name| async move {
         match stages.upstream.catalogues().visible(name, rules, wait).await {
+            Ok(visible) if visible.has_catalogue() => Ok(server_entry(&visible)),
             Ok(visible) => lookups::through_one(stages, principal, visible, |visible| server_entry(&visible)).await,
             Err(why) => Ok(ServerEntry {
                 status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),

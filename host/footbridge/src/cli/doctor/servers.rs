@@ -66,6 +66,9 @@ fn program(spec: &ServerSpec, path: Option<&str>) -> Option<Finding> {
     let check = format!("{}: program", spec.name);
     Some(match program_of(&program.command, program.cwd.as_deref(), path) {
         Ok(path) => Finding::ok(&check, path.display().to_string()),
+        Err(why) if program.cwd.as_deref().is_some_and(|cwd| !cwd.is_dir()) => {
+            Finding::problem(&check, why).mend("make it, or correct \"cwd\"")
+        }
         Err(why) => Finding::problem(&check, why)
             .means("PATH is that of this command; a service manager's may be another")
             .mend("install it, or write the whole path as \"command\""),

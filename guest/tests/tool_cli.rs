@@ -395,6 +395,17 @@ fn several_images_get_a_file_each_in_a_folder_and_one_file_has_the_text_with_all
     let (_, printed, _) = run(&mut tool_cli(&bridge, &CALL));
     assert!(text.starts_with("before\n{\n") && text.contains("eA==") && text.contains("eQ=="), "{text}");
     assert_eq!(text.trim_end(), printed.trim_end(), "what a pipe gets");
+    // Where that has not all of it, the file has the whole result.
+    let mut both = mixed(&[("image/png", "eA=="), ("image/png", "eQ==")]);
+    both["structuredContent"] = json!({"width": 1});
+    let images = mixed(&[("image/png", "eA=="), ("image/png", "eQ==")]);
+    for (result, more) in [(both, &[][..]), (images, &["--output", "text"])] {
+        let (code, _, stderr) =
+            run(tool_cli(&Bridge::result(result.clone()), &CALL).arg("--out").arg(&file).args(more));
+        let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        assert_eq!((code, kept), (Some(0), result), "{stderr}");
+        assert!(stderr.contains("as one line of JSON"), "{stderr}");
+    }
     for _again in 0..2 {
         let (code, stdout, stderr) = run(tool_cli(&bridge, &["--out-dir"]).arg(&dir).args(CALL));
         let (first, second) = (dir.join("image-1.png"), dir.join("image-2.bin"));

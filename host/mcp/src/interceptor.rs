@@ -289,6 +289,9 @@ impl Interceptor {
     fn batch(&self, text: &str, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
         let Ok(Batch(messages)) = serde_json::from_str(text) else {
             self.ignored.ignore("a batch that is not JSON, or of too many messages", text.as_bytes());
+            // Where one answer alone is awaited, it was in there if any was; what is only told has no id.
+            let only = self.waiting().only().filter(|_| text.contains("\"id\""));
+            only.into_iter().for_each(|id| self.fail(id, Answer::Unusable, out));
             return Kind::Other;
         };
         let mut kind = Kind::Other;

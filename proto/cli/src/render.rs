@@ -73,6 +73,11 @@ impl Rendered {
         Self { structured, parts, compact: false, unquoted: false, brief_media: false, is_bare: false }
     }
 
+    /// Whether what a pipe gets has the data of all images, sounds and blobs in it.
+    pub(crate) fn has_all_data(&self) -> bool {
+        !self.brief_media && self.unprinted().is_empty()
+    }
+
     /// Whether not even the end of a line is added to it.
     #[must_use]
     pub fn is_bare(&self) -> bool {

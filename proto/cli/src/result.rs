@@ -123,21 +123,7 @@ pub fn print(
             print_rest(json, result)?;
             told(json, &OneWritten { written: &path, bytes, rest: Rest::of(raw) }, &[&path])
         }
-        // Of several one file holds the text with all of their data, as the public command has it.
-        (Some(Prepared::File(file)), none_or_several) => {
-            let path = file.path().display().to_string();
-            let text = |out: &mut dyn fmt::Write| result.write(false, out);
-            let bytes = file.write(&FileContent::Text(&text))?;
-            told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])?;
-            if none_or_several.len() > 1 {
-                output::print_error(&format!(
-                    "The result has {} images, sounds or blobs, and the file has the text with all of their data; --out-dir DIR \
-                     writes each to a file of its own\n",
-                    none_or_several.len()
-                ));
-            }
-            Ok(())
-        }
+        (Some(Prepared::File(file)), none_or_several) => write_text(raw, result, file, none_or_several.len(), json),
         (Some(Prepared::Folder(folder)), media) => {
             let written = write_all(&folder, media, decoded(raw, result, shape)?)?;
             print_rest(json, result)?;
@@ -145,6 +131,25 @@ pub fn print(
             told(json, &AllWritten { written: &written, rest: Rest::of(raw) }, &paths)
         }
     }
+}
+
+/// Writes a result with no image, sound or blob, or with several: what a pipe gets, as the public command has it, or else the
+/// whole result.
+fn write_text(raw: &RawValue, result: &Rendered, file: OutFile, media: usize, json: bool) -> Result<(), NotPrinted> {
+    let path = file.path().display().to_string();
+    let is_whole = media == 0 || result.has_all_data();
+    let text = |out: &mut dyn fmt::Write| {
+        if is_whole { result.write(false, out) } else { out.write_str(&layout::one_line(raw)) }
+    };
+    let bytes = file.write(&FileContent::Text(&text))?;
+    told(json, &OneWritten { written: &path, bytes, rest: Rest::default() }, &[&path])?;
+    if media > 1 {
+        let how = if is_whole { "" } else { ", and the file has all of it as one line of JSON" };
+        output::print_error(&format!(
+            "The result has {media} images, sounds or blobs{how}; --out-dir DIR writes each to a file of its own\n"
+        ));
+    }
+    Ok(())
 }
 
 fn print_whole(raw: &RawValue, result: &Rendered, shape: &Shape) -> Result<(), NotPrinted> {

@@ -37,6 +37,10 @@ use footbridge_core::{
 /// How long what was vetted counts without a look at whether the pins are still the same.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// How long it counts where the store is busy with other servers, one of which may have megabytes that change all the
+/// time.
+const LOOK_AT_LAST: Duration = Duration::from_secs(10);
+
 /// The pins of a store, for one harness. Clones share what they know.
 #[derive(Clone)]
 pub struct Pins(Arc<Inner>);
@@ -136,10 +140,15 @@ impl Pins {
         let store = &self.0.store;
         let known = slot.last().filter(|last| last.vetted.is_of(offered));
         if let Some(known) = &known {
-            let revision = store.pins_revision().await?;
-            if revision == known.revision {
-                slot.set(Looked { at: Instant::now(), ..known.clone() });
-                return Ok(Arc::clone(&known.vetted));
+            // A tool is refused only after a look.
+            let waits = known.vetted.changed().len() > 0 || known.at.elapsed() >= LOOK_AT_LAST;
+            match store.pins_revision(waits).await? {
+                None => return Ok(Arc::clone(&known.vetted)),
+                Some(revision) if revision == known.revision => {
+                    slot.set(Looked { at: Instant::now(), ..known.clone() });
+                    return Ok(Arc::clone(&known.vetted));
+                }
+                Some(_) => {}
             }
         }
         let tools = offered.entries().tools();

@@ -43,8 +43,9 @@ pub struct Compared {
 
 /// A place that keeps pins, durably, for several harnesses at once.
 pub trait PinStore: fmt::Debug + Send + Sync + 'static {
-    /// Grows when a pin is accepted, changes or is forgotten, whoever does it.
-    fn pins_revision(&self) -> BoxFuture<'_, Result<i64, NoPins>>;
+    /// Grows when a pin is accepted, changes or is forgotten, whoever does it. None where this process is just doing
+    /// something else with the store, and that is not waited for.
+    fn pins_revision(&self, waits: bool) -> BoxFuture<'_, Result<Option<i64>, NoPins>>;
 
     /// Compares what a server offers with its pins: what is new is pinned, what differs is kept beside its pin.
     /// `listed` says that the server was just asked, so that a definition that is what was pinned ends a change.

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::{
     bounded::bounded,
     commands::{Commands, NoOutput},
-    node::{Node, NodeValue},
+    node::{Member, Node, NodeValue},
     obeyed::obeyed,
     programs::in_full,
     references::{self, Reference},
@@ -320,12 +320,46 @@ impl Reader<'_> {
         let commands = self.commands.clone().not_run();
         let mut reader = Reader { var: self.var, base, commands: &commands, gathered: Gathered::default() };
         let read = reader.read_path(written);
+        reader.name_all(written);
         self.gathered.add(reader.gathered);
         read
     }
 
-    /// The same of all values in an entry.
-    pub(super) fn all_aside(&mut self, node: &Node) {
+    /// Takes note of all that a value names, also of what cannot be read or comes after what is missing.
+    fn name_all(&mut self, written: &Written) {
+        let texts: Vec<&str> = match written {
+            Written::Text(text) => vec![text],
+            Written::Command { command } => command.iter().map(String::as_str).collect(),
+            Written::File { file } => {
+                let path = self.path(&file.to_string_lossy()).map(|path| self.base.join(path.expose()));
+                // What the sandbox can write is its own already.
+                let real = path.ok().and_then(|path| path.canonicalize().ok());
+                self.gathered.files.extend(real.filter(|real| self.commands.writable().holds(real).is_none()));
+                return;
+            }
+            Written::Credential { .. } => return,
+        };
+        for text in texts {
+            let named = references::parts(text).into_iter().flatten().filter_map(|part| match part {
+                Reference::Variable { name, .. } if !PLAIN.contains(&name) => Some(name.to_owned()),
+                _ => None,
+            });
+            self.gathered.names.extend(named);
+        }
+    }
+
+    /// The same of all values in the entry of a server.
+    pub(super) fn entry_aside(&mut self, entry: &Node) {
+        for Member { name, node, .. } in entry.members().unwrap_or_default() {
+            match name.as_str() {
+                // Their names are whatever a program wants, and no words of ours.
+                "env" | "headers" => node.members().into_iter().flatten().for_each(|value| self.all_aside(&value.node)),
+                _ => self.all_aside(node),
+            }
+        }
+    }
+
+    fn all_aside(&mut self, node: &Node) {
         if let Ok(written) = Written::of(node) {
             // What cannot be had is nothing to keep from anybody.
             return drop(self.aside(node.at.folder(), &written));

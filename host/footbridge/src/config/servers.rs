@@ -155,7 +155,7 @@ impl<'n> Entry<'n, '_> {
         let disabled_tools = self.disabled_tools();
         self.note_what_is_not_obeyed();
         if off == Some(true) || on == Some(false) {
-            self.reader.all_aside(&self.server.entry);
+            self.reader.entry_aside(&self.server.entry);
             let turned_off = self.fields.note(&self.server.at, "it is turned off");
             self.notes.push(turned_off);
             return None;

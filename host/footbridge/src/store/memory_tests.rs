@@ -171,8 +171,8 @@ impl SessionStore for InMemory {
 }
 
 impl PinStore for InMemory {
-    fn pins_revision(&self) -> BoxFuture<'_, Result<i64, NoPins>> {
-        self.now(|tables| tables.pins_revision)
+    fn pins_revision(&self, _waits: bool) -> BoxFuture<'_, Result<Option<i64>, NoPins>> {
+        self.now(|tables| Some(tables.pins_revision))
     }
 
     fn compare_pins<'a>(

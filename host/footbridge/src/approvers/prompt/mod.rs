@@ -167,10 +167,14 @@ impl Prompt {
     /// however long that took: what was typed before, and is not read yet, falls into the half second that counts for
     /// nothing, but for a Ctrl-C.
     pub(crate) fn drawn(&mut self, now: Instant) {
+        if self.is_too_small {
+            self.drawn = false;
+            return;
+        }
         if !std::mem::replace(&mut self.drawn, true) {
             self.typing = Typing::new(now);
         }
-        if !self.help && !self.is_too_small {
+        if !self.help {
             self.pages.drawn();
         }
     }
@@ -218,12 +222,15 @@ impl Prompt {
             return Step::Nothing;
         }
         match self.pages.left().filter(|_| self.missing().is_none()) {
+            _ if self.is_too_small => {
+                self.note = TOO_SMALL.to_owned();
+                Step::Nothing
+            }
             Some(0) => Step::Answer(id, PromptAnswer::Allow { remember }),
             left => {
                 self.pages.turn_to_unseen();
                 let left = left.unwrap_or_default();
                 self.note = match left {
-                    _ if self.is_too_small => TOO_SMALL.to_owned(),
                     1 => "not allowed yet: this page of it was not shown".to_owned(),
                     left => {
                         format!("not allowed yet: {left} of its pages were not shown, and this is the first of them")

@@ -107,23 +107,33 @@ fn a_call_is_shown_once_the_terminal_has_it_and_not_before() {
 fn on_a_screen_that_is_too_small_nothing_counts_as_shown() {
     let (start, later) = (Instant::now(), Instant::now() + LONG);
     let allowed = Step::Answer("ap-1".into(), PromptAnswer::Allow { remember: false });
+    let shows = |prompt: &mut Prompt, size: (u16, u16), now: Instant| {
+        let text = prompt.text(Some(size));
+        prompt.drawn(now);
+        text
+    };
     for (size, fits) in [((2, 8), false), ((3, 80), false), ((24, 19), false), ((4, 20), true), ((0, 0), true)] {
         let mut prompt = Prompt::new(HERE, start);
         prompt.update(vec![ApprovalInfo { tail: String::new(), ..info("ap-1") }], start);
         let mut typed = Vec::new();
         for _ in 0..200 {
-            let text = prompt.text(Some(size));
-            let rows = text.split("\r\n").count();
+            let text = shows(&mut prompt, size, start);
             assert_eq!(text.contains("too small"), size.1 > 8 && !fits, "{size:?}: {text}");
-            assert!(fits || rows <= size.0.into(), "{size:?}: {text}");
-            prompt.drawn(start);
+            assert!(fits || text.split("\r\n").count() <= size.0.into(), "{size:?}: {text}");
             typed.extend(types(&mut prompt, "allow\r", later));
         }
         assert_eq!(typed.contains(&allowed), fits, "{size:?}");
-        prompt.text(Some((30, 80)));
-        prompt.drawn(later);
-        assert_eq!(types(&mut prompt, "allow\r", later + LONG).last(), Some(&allowed), "it is enlarged");
     }
+    let mut prompt = Prompt::new(HERE, start);
+    prompt.update(vec![ApprovalInfo { tail: String::new(), ..info("ap-1") }], start);
+    shows(&mut prompt, (3, 10), start);
+    assert_eq!(types(&mut prompt, "allow", later), []);
+    shows(&mut prompt, (30, 80), later);
+    assert_eq!(types(&mut prompt, "\r", later + LONG), [], "it was typed before there was anything to see");
+    shows(&mut prompt, (3, 10), later);
+    assert_eq!(types(&mut prompt, "allow\r", later + LONG), [], "it is made small again");
+    shows(&mut prompt, (30, 80), later);
+    assert_eq!(types(&mut prompt, "allow\r", later + LONG), [allowed]);
 }
 
 #[test]

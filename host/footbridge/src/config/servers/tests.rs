@@ -272,13 +272,16 @@ fn what_an_entry_that_is_turned_off_names_is_kept_from_guests_and_no_command_of_
     let (key, ran) = (folder.path().join("key"), folder.path().join("ran"));
     std::fs::write(&key, "s3cret\n").unwrap();
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let odd = folder.path().join("odd");
+    std::fs::write(&odd, b"\xff").unwrap();
     let found = read_text(&format!(
-        r#"{{"mcpServers": {{"a": {{"command": "x", "args": ["${{OF_ARGS}}"], "disabled": true, "env":
-            {{"A": "${{KEY}}", "B": {{"file": {key:?}}}, "C": {{"command": ["touch", {ran:?}]}}}}}}}}}}"#
+        r#"{{"mcpServers": {{"a": {{"command": "x", "args": ["${{NONE}} ${{OF_ARGS}}"], "disabled": true, "env":
+            {{"A": "${{KEY}}", "B": {{"file": {key:?}}}, "C": {{"command": ["touch", {ran:?}]}}, "D": {{"file": {odd:?}}}}}}}}}}}"#
     ));
     assert_eq!((found.servers.len(), found.mistakes.len(), found.notes.len()), (0, 0, 1), "{:?}", found.mistakes);
-    assert!(["OF_ARGS", "KEY"].iter().all(|name| found.gathered.names.contains(*name)), "{:?}", found.gathered);
-    assert_eq!(found.gathered.files, [key]);
+    assert!(["NONE", "OF_ARGS", "KEY"].iter().all(|name| found.gathered.names.contains(*name)), "{:?}", found.gathered);
+    let files: std::collections::BTreeSet<_> = found.gathered.files.iter().collect();
+    assert_eq!(files, [&key, &odd].into());
     let secrets: Vec<&str> = found.gathered.secrets.iter().map(Secret::expose).collect();
     assert_eq!((secrets, ran.exists()), (vec!["from-the-environment", "s3cret"], false));
 }

@@ -53,22 +53,35 @@ impl SharedConnection {
     /// # Errors
     /// [`Problem::Closed`]; [`Problem::Slow`] where those before take too long; or why there is no connection.
     pub(super) async fn lend(&self) -> Result<(SqliteConnection, Turn), Problem> {
-        let lent = async {
-            let mut idle = Arc::clone(&self.idle).lock_owned().await;
-            if self.closed.load(Ordering::Relaxed) {
-                return Err(Problem::Closed);
-            }
-            let connection = match idle.take() {
-                Some(connection) => connection,
-                None => {
-                    let mut connection = SqliteConnection::connect_with(&self.options).await?;
-                    use_rollback_journal(&mut connection).await?;
-                    connection
-                }
-            };
-            Ok((connection, Turn(idle)))
-        };
+        let lent = async { self.lent(Arc::clone(&self.idle).lock_owned().await).await };
         timeout(PATIENCE, lent).await.unwrap_or(Err(Problem::Slow))
+    }
+
+    /// The connection, if nobody has it now.
+    ///
+    /// # Errors
+    /// As [`Self::lend`].
+    pub(super) async fn lend_at_once(&self) -> Result<Option<(SqliteConnection, Turn)>, Problem> {
+        let Ok(idle) = Arc::clone(&self.idle).try_lock_owned() else { return Ok(None) };
+        timeout(PATIENCE, self.lent(idle)).await.unwrap_or(Err(Problem::Slow)).map(Some)
+    }
+
+    async fn lent(
+        &self,
+        mut idle: OwnedMutexGuard<Option<SqliteConnection>>,
+    ) -> Result<(SqliteConnection, Turn), Problem> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Problem::Closed);
+        }
+        let connection = match idle.take() {
+            Some(connection) => connection,
+            None => {
+                let mut connection = SqliteConnection::connect_with(&self.options).await?;
+                use_rollback_journal(&mut connection).await?;
+                connection
+            }
+        };
+        Ok((connection, Turn(idle)))
     }
 
     /// Closes it, once whoever has it is done. Who takes too long is left behind: what is done is on disk either way.

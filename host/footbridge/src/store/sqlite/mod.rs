@@ -65,6 +65,11 @@ impl Store {
         self.connection.lend().await.map_err(|problem| self.failed(problem))
     }
 
+    /// The same, if nobody has it now.
+    async fn lend_at_once(&self) -> Result<Option<(SqliteConnection, Turn)>, StoreError> {
+        self.connection.lend_at_once().await.map_err(|problem| self.failed(problem))
+    }
+
     /// Executes one statement, and says how many rows it changed.
     async fn changes(&self, query: Query<'_, Sqlite, SqliteArguments>) -> Result<u64, StoreError> {
         let (mut connection, turn) = self.lend().await?;

@@ -67,8 +67,14 @@ fn pin(row: &SqliteRow) -> Result<StoredPin, Problem> {
 }
 
 impl PinStore for Store {
-    fn pins_revision(&self) -> BoxFuture<'_, Result<i64, NoPins>> {
-        self.value(sqlx::query_scalar("SELECT revision FROM pins_revision")).map_err(NoPins::because).boxed()
+    fn pins_revision(&self, waits: bool) -> BoxFuture<'_, Result<Option<i64>, NoPins>> {
+        let read = async move {
+            let lent = if waits { Some(self.lend().await?) } else { self.lend_at_once().await? };
+            let Some((mut connection, turn)) = lent else { return Ok(None) };
+            let revision = sqlx::query_scalar("SELECT revision FROM pins_revision").fetch_one(&mut connection).await;
+            turn.over(connection, revision.map_err(Problem::from)).map(Some).map_err(|problem| self.failed(problem))
+        };
+        read.map_err(NoPins::because).boxed()
     }
 
     fn compare_pins<'a>(

@@ -244,6 +244,23 @@ async fn what_another_harness_accepts_ends_what_was_good_here() {
 }
 
 #[tokio::test]
+async fn what_was_good_waits_for_nobody_who_has_the_store_and_a_refusal_does() {
+    let world = World::new().await;
+    let (good, refused) = (world.pins(), world.pins());
+    let (old, new) = (offered("c", &[tool("a", "1")]), offered("c", &[tool("a", "2")]));
+    assert_eq!(seen(&good, &old).await.0, ["a"]);
+    assert_eq!(seen(&refused, &new).await.1, ["a"]);
+    tokio::time::sleep(LOOK_AGAIN).await;
+    let (connection, turn) = world.store.lend().await.unwrap();
+    assert_eq!(seen(&good, &old).await.0, ["a"], "as long as others may have it this would fail");
+    let waits = tokio::spawn(async move { seen(&refused, &new).await });
+    tokio::task::yield_now().await;
+    assert!(!waits.is_finished());
+    turn.over(connection, Ok(())).unwrap();
+    assert_eq!(waits.await.unwrap().1, ["a"]);
+}
+
+#[tokio::test]
 async fn what_is_forgotten_is_pinned_anew() {
     let world = World::new().await;
     let pins = world.pins();

@@ -14,30 +14,19 @@ use footbridge_calls::{
 /// What is gone through at once, bytes of definitions: a fraction of a millisecond.
 const LITTLE: usize = 64 * 1024;
 
-/// Carries out what goes through all of this.
+/// Carries out what goes through so many bytes of definitions.
 pub(crate) async fn through<T: Send + 'static>(
     stages: &Stages,
     principal: &Principal,
-    seen: Vec<Visible>,
-    work: impl FnOnce(Vec<Visible>) -> T + Send + 'static,
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
-    if seen.iter().map(Visible::bytes).sum::<usize>() <= LITTLE {
-        return Ok(work(seen));
-    }
-    behind_others(stages, principal, move || work(seen)).await
+    if bytes <= LITTLE { Ok(work()) } else { behind_others(stages, principal, work).await }
 }
 
-/// Carries out what goes through all of one server.
-pub(crate) async fn through_one<T: Send + 'static>(
-    stages: &Stages,
-    principal: &Principal,
-    seen: Visible,
-    work: impl FnOnce(Visible) -> T + Send + 'static,
-) -> Result<T, Failure> {
-    if seen.bytes() <= LITTLE {
-        return Ok(work(seen));
-    }
-    behind_others(stages, principal, move || work(seen)).await
+/// How much there is to go through.
+pub(crate) fn bytes(seen: &[Visible]) -> usize {
+    seen.iter().map(Visible::bytes).sum()
 }
 
 /// Carries out what takes long, however little there is to see.

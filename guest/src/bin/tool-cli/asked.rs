@@ -43,7 +43,7 @@ struct Waited {
 
 /// Whether a method has effects, may take long, and tells what happens meanwhile.
 fn is_call(method: &str) -> bool {
-    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::GET_PROMPT | method::AWAIT_APPROVAL)
+    matches!(method, method::CALL_TOOL | method::READ_RESOURCE | method::GET_PROMPT)
 }
 
 /// Bits that no other process has: the standard library takes its keys from the system.
@@ -102,8 +102,7 @@ impl Asked {
     fn ask(&mut self, method: &'static str, params: &impl Serialize) -> Result<Box<RawValue>, Failure> {
         let mut pauses = Pauses::default();
         loop {
-            // As one body waiting ends after a while, and the time for all of it is kept here.
-            let answer = if is_call(method) && method != method::AWAIT_APPROVAL {
+            let answer = if is_call(method) {
                 let mut line = Line::new(self.json, self.told_too);
                 self.client.request_watched(method, params, &mut |event| line.tell(&event))
             } else {

@@ -202,11 +202,11 @@ mod tests {
         let (open, same) = ("[policies.p]\n", |_: &mut Offered| ());
         let resource = |uri: &str| RawValue::from_string(format!(r#"{{"uri":"{uri}"}}"#)).unwrap();
         let program = |version: &str| Implementation { name: "n".into(), title: None, version: version.into() };
-        let asks = "[[policies.p.rules]]\ntool = 'a'\ndecision = 'allow'\n";
+        let allows = "[[policies.p.rules]]\ntool = 'a'\ndecision = 'allow'\n";
         let all = [
             of(&same, open),
             of(&same, HIDES),
-            of(&same, asks),
+            of(&same, allows),
             of(&|offered| offered.set_instructions("Use a", &limits), open),
             of(&|offered| offered.add_resource(resource("u:1"), &limits).unwrap(), open),
             of(&|offered| offered.add_resource(resource("u:2"), &limits).unwrap(), open),

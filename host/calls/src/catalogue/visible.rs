@@ -66,7 +66,7 @@ impl Visible {
     /// A text that is another one where anything of this is: 32 hexadecimal digits. It is made of what can be seen alone.
     #[must_use]
     pub fn catalogue(&self) -> &str {
-        self.0.catalogue.get_or_init(|| self.0.fingerprint())
+        self.0.catalogue.get_or_init(|| self.fingerprint())
     }
 
     /// Whether [`Self::catalogue`] is there already.
@@ -84,7 +84,12 @@ impl Visible {
     /// What is decided about a call of a tool before its arguments are known, where it is not simply allowed.
     #[must_use]
     pub fn decision(&self, tool: &Tool) -> Option<Decision> {
-        self.0.decision(tool)
+        let Seen { rules, server, .. } = &*self.0;
+        let possible = rules.outlook(&rules.tool(server.as_str(), tool.name(), tool.effects()));
+        if possible.contains(&Decision::Ask) {
+            return Some(Decision::Ask);
+        }
+        possible.iter().all(|decision| *decision == Decision::Deny).then_some(Decision::Deny)
     }
 
     /// Whose it is.
@@ -158,29 +163,20 @@ impl Visible {
         let lists_any = entries.resources().len() + entries.templates().len() > 0;
         if self.0.listed_only { entries.has_resource(uri) } else { lists_any }
     }
-}
-
-impl Seen {
-    fn decision(&self, tool: &Tool) -> Option<Decision> {
-        let possible = self.rules.outlook(&self.rules.tool(self.server.as_str(), tool.name(), tool.effects()));
-        if possible.contains(&Decision::Ask) {
-            return Some(Decision::Ask);
-        }
-        possible.iter().all(|decision| *decision == Decision::Deny).then_some(Decision::Deny)
-    }
 
     /// A digest of all that guests are answered from it.
     fn fingerprint(&self) -> String {
+        let Seen { entries, changed, gaps, instructions, implementation, .. } = &*self.0;
         let kinds = [ListKind::Tools, ListKind::Resources, ListKind::Templates, ListKind::Prompts];
         let around = json!({
-            "counts": self.entries.counts(),
-            "decisions": self.entries.tools().map(|tool| self.decision(tool).map(Decision::as_str)).collect::<Vec<_>>(),
-            "changed": self.changed.keys().map(|name| &**name).collect::<Vec<_>>(),
-            "gaps": kinds.map(|kind| self.gaps.of(kind)),
-            "instructions": self.instructions.as_deref().map(Instructions::text),
-            "implementation": self.implementation.as_deref(),
+            "counts": entries.counts(),
+            "decisions": entries.tools().map(|tool| self.decision(tool).map(Decision::as_str)).collect::<Vec<_>>(),
+            "changed": changed.keys().map(|name| &**name).collect::<Vec<_>>(),
+            "gaps": kinds.map(|kind| gaps.of(kind)),
+            "instructions": instructions.as_deref().map(Instructions::text),
+            "implementation": implementation.as_deref(),
         });
-        let digests = self.entries.texts().map(Digest::of).chain([Digest::of(around.to_string())]);
+        let digests = entries.texts().map(Digest::of).chain([Digest::of(around.to_string())]);
         let all: Vec<u8> = digests.flat_map(|digest| *digest.as_bytes()).collect();
         let mut text = Digest::of(all).to_string();
         text.truncate(32);

@@ -60,10 +60,8 @@ pub(super) fn told(
 
 /// What waits for a person, as an event.
 fn pending(stages: &Stages, now: ApprovalState) -> Option<Bytes> {
-    let shown = match now.state {
-        ApprovalStatus::Pending => stages.approvals.show(now.id.parse().ok()?).ok()?,
-        _ => return None,
-    };
+    let id = (now.state == ApprovalStatus::Pending).then(|| now.id.parse().ok())??;
+    let shown = stages.approvals.show(id).ok()?;
     Some(text_of_event(&CallEvent::Approval(ApprovalEvent {
         summary: format!("{}/{} waits for a person", shown.info.server, repeated(&shown.info.name)),
         expires_in: Some(Duration::from_secs(shown.info.seconds_left)),

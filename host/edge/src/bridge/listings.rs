@@ -28,7 +28,7 @@ pub(super) async fn servers(stages: &Stages, principal: &Principal, wait: Durati
     let entries = names.iter().map(|name| async move {
         match stages.upstream.catalogues().visible(name, rules, wait).await {
             Ok(visible) if visible.has_catalogue() => Ok(server_entry(&visible)),
-            Ok(visible) => lookups::through_one(stages, principal, visible, |visible| server_entry(&visible)).await,
+            Ok(visible) => lookups::through(stages, principal, visible.bytes(), move || server_entry(&visible)).await,
             Err(why) => Ok(ServerEntry {
                 status: Some(if why.is_starting() { ServerStatus::Starting } else { ServerStatus::Unavailable }),
                 reason: Some(why.to_string()),
@@ -60,7 +60,7 @@ pub(super) async fn of_server(
     list: fn(&Visible) -> Found,
 ) -> Found {
     let visible = stages.resolver.visible(&principal.session().rules(), server).await?;
-    lookups::through_one(stages, principal, visible, move |visible| list(&visible)).await?
+    lookups::through(stages, principal, visible.bytes(), move || list(&visible)).await?
 }
 
 /// The same of what is listed anew for it, since some servers say nothing when it changes.
@@ -71,7 +71,7 @@ pub(super) async fn of_server_now(
     list: fn(&Visible) -> Found,
 ) -> Found {
     let visible = stages.resolver.listed_now(&principal.session().rules(), server).await?;
-    lookups::through_one(stages, principal, visible, move |visible| list(&visible)).await?
+    lookups::through(stages, principal, visible.bytes(), move || list(&visible)).await?
 }
 
 /// `listTools`.

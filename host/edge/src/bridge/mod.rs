@@ -1,7 +1,7 @@
 //! The bridge: JSON-RPC over POST to `/` or `/rpc`, as `tool-cli` speaks it.
 //!
-//! `rpc` has every method, `listings` answers from the catalogue, `awaiting` waits for an approval, `answers` and `events` write, and `errors` says what a
-//! guest is told of what is refused before it is read.
+//! `rpc` has every method, `listings` answers from the catalogue, `awaiting` waits for an approval, `answers` writes, and
+//! `errors` says what a guest is told of what is refused before it is read.
 //!
 //! It refuses to know connections, tokens, tasks and streams: what it reads is carried out by what all dialects share.
 

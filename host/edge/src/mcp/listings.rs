@@ -102,13 +102,14 @@ pub(super) async fn list(viewer: Viewer<'_>, listing: Listing, revision: Revisio
             let is_asked_again = from.is_none() && !matches!(kind, ListedKind::Tools);
             let (within, partial) = listed(&viewer, kind, is_asked_again).await?;
             let joined = endpoint.server.is_none();
-            let page = move |within: Vec<Visible>| {
+            let bytes = lookups::bytes(&within);
+            let page = move || {
                 let mut page = Page::of(form_of(kind, revision), from);
                 page.partial = partial;
                 entries(&mut page, kind, joined, &within);
                 page.whole(kind)
             };
-            lookups::through(viewer.stages, viewer.principal, within, page).await?
+            lookups::through(viewer.stages, viewer.principal, bytes, page).await?
         }
     }
 }

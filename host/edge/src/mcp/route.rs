@@ -72,7 +72,8 @@ async fn sought(stages: &Arc<Stages>, principal: &Principal, call: McpCall, wait
     // Without a server named there is no failure.
     let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
     let named = Named::of(&call);
-    match lookups::through(stages, principal, within, move |within| named.origin(&within)).await {
+    let bytes = lookups::bytes(&within);
+    match lookups::through(stages, principal, bytes, move || named.origin(&within)).await {
         Ok(Some((server, name))) => of_server(server, renamed(call, name)),
         // Where it could not be looked up, it is of no server either.
         Ok(None) | Err(_) => of_server(String::new(), call),
@@ -127,7 +128,8 @@ pub(super) async fn tool_named(
     }
     let within = search::within(stages, principal, None, wait).await.unwrap_or_default();
     let named = Named::Tool(name.to_owned());
-    let found = lookups::through(stages, principal, within, move |within| named.origin(&within)).await;
+    let bytes = lookups::bytes(&within);
+    let found = lookups::through(stages, principal, bytes, move || named.origin(&within)).await;
     found.ok().flatten().unwrap_or_default()
 }
 

@@ -193,8 +193,11 @@ impl Reader<'_> {
 
     /// Fills in the references of a text.
     pub(super) fn text(&mut self, text: &str) -> Result<Secret, SecretError> {
+        let parts = references::parts(text)?;
+        // First, since what comes after a value that is not there is named all the same.
+        parts.iter().for_each(|part| self.note_name(part));
         let mut out = String::new();
-        for part in references::parts(text)? {
+        for part in parts {
             match part {
                 Reference::Plain(plain) => out.push_str(plain),
                 Reference::Variable { name, default } => out.push_str(self.variable(name, default)?.expose()),
@@ -220,6 +223,15 @@ impl Reader<'_> {
         }
     }
 
+    /// Takes note of a variable that is referred to.
+    fn note_name(&mut self, part: &Reference<'_>) {
+        if let Reference::Variable { name, .. } = part
+            && !PLAIN.contains(name)
+        {
+            self.gathered.names.insert((*name).to_owned());
+        }
+    }
+
     fn home(&self) -> Result<String, SecretError> {
         let home = (self.var)("HOME").and_then(|home| home.into_string().ok()).filter(|home| home.starts_with('/'));
         home.ok_or(SecretError::NoHome)
@@ -227,9 +239,6 @@ impl Reader<'_> {
 
     fn variable(&mut self, name: &str, default: Option<&str>) -> Result<Secret, SecretError> {
         let plain = PLAIN.contains(&name);
-        if !plain {
-            self.gathered.names.insert(name.to_owned());
-        }
         match ((self.var)(name).filter(|value| !value.is_empty()), default) {
             (Some(value), _) => {
                 let value = value.into_string().map_err(|_| SecretError::NotUtf8(name.to_owned()))?;
@@ -274,13 +283,17 @@ impl Reader<'_> {
                 ))
             }));
         }
+        // Kept from guests whatever is wrong with it, but in what they write.
+        let real = path.canonicalize().ok().filter(|real| self.commands.writable().holds(real).is_none());
+        self.gathered.files.extend(real);
         let real = obeyed(path, self.commands.writable()).map_err(failed)?;
         let (text, meta) = bounded(&real, MAX_SECRET_FILE).map_err(|error| failed(error.to_string()))?;
-        self.gathered.files.push(real);
         Ok((text, meta.mode()))
     }
 
     fn command(&mut self, command: &[String]) -> Result<Secret, SecretError> {
+        let named = command.iter().filter_map(|word| references::parts(word).ok()).flatten();
+        named.for_each(|part| self.note_name(&part));
         let words = command.iter().map(|word| Ok(self.path(word)?.expose().to_owned()));
         let words: Vec<String> = words.collect::<Result<_, SecretError>>()?;
         let (program, args) = words.split_first().ok_or(SecretError::NoProgram)?;
@@ -320,32 +333,8 @@ impl Reader<'_> {
         let commands = self.commands.clone().not_run();
         let mut reader = Reader { var: self.var, base, commands: &commands, gathered: Gathered::default() };
         let read = reader.read_path(written);
-        reader.name_all(written);
         self.gathered.add(reader.gathered);
         read
-    }
-
-    /// Takes note of all that a value names, also of what cannot be read or comes after what is missing.
-    fn name_all(&mut self, written: &Written) {
-        let texts: Vec<&str> = match written {
-            Written::Text(text) => vec![text],
-            Written::Command { command } => command.iter().map(String::as_str).collect(),
-            Written::File { file } => {
-                let path = self.path(&file.to_string_lossy()).map(|path| self.base.join(path.expose()));
-                // What the sandbox can write is its own already.
-                let real = path.ok().and_then(|path| path.canonicalize().ok());
-                self.gathered.files.extend(real.filter(|real| self.commands.writable().holds(real).is_none()));
-                return;
-            }
-            Written::Credential { .. } => return,
-        };
-        for text in texts {
-            let named = references::parts(text).into_iter().flatten().filter_map(|part| match part {
-                Reference::Variable { name, .. } if !PLAIN.contains(&name) => Some(name.to_owned()),
-                _ => None,
-            });
-            self.gathered.names.extend(named);
-        }
     }
 
     /// The same of all values in the entry of a server.

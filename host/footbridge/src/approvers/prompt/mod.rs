@@ -217,15 +217,14 @@ impl Prompt {
 
     /// Allows it, if all of it was on the screen.
     fn allow(&mut self, id: String, remember: bool) -> Step {
+        if self.is_too_small {
+            return Step::Nothing;
+        }
         if let Some(Err(why)) = &self.whole {
             self.note = format!("it cannot be allowed here, since its arguments are not to be had: {why}");
             return Step::Nothing;
         }
         match self.pages.left().filter(|_| self.missing().is_none()) {
-            _ if self.is_too_small => {
-                self.note = TOO_SMALL.to_owned();
-                Step::Nothing
-            }
             Some(0) => Step::Answer(id, PromptAnswer::Allow { remember }),
             left => {
                 self.pages.turn_to_unseen();

@@ -105,15 +105,19 @@ fn only_the_working_folder_and_tmp_can_be_written_to_and_secrets_are_empty() {
     fs::write(&secret, "value-in-a-file\n").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     fs::write(folder.path().join("other"), "not a secret\n").unwrap();
-    let entry = json!({"command": programs::footbridge(), "args": ["demo-server"], "env": {"KEY": {"file": secret}}});
+    let entry = json!({"command": programs::footbridge(), "args": ["demo-server"],
+        "env": {"KEY": {"file": secret}, "OF_WORK": {"file": "work/key"}}});
     let host = Host::with(&Servers::none().and("demo", entry)).sandbox("bwrap");
+    let of_work = host.work().join("key");
+    fs::write(&of_work, "value-in-the-folder-of-work\n").unwrap();
+    fs::set_permissions(&of_work, fs::Permissions::from_mode(0o600)).unwrap();
     // All of /tmp is another one inside.
     let host = host.option("--show").option(folder.path());
     let shared = tempfile::tempdir().unwrap();
     fs::write(shared.path().join("in-tmp"), "").unwrap();
     let script = format!(
         "touch here && echo written; touch /tmp/x && echo in tmp; ls {shared} 2>/dev/null | wc -l; \
-         cat {folder}/key | wc -c; cat {folder}/other; \
+         cat {folder}/key key | wc -c; cat {folder}/other; \
          for f in {folder}/new {folder}/key {folder}/other /etc/x /usr/x /run/x /var/x /sys/x; do \
            echo x 2>/dev/null >$f && echo wrote $f; done; \
          cat ../servers.json | wc -c; find ../state -mindepth 1 | wc -l; ls ../rt | sed 's/-.*//'; ls ../rt/*/s; \

@@ -137,11 +137,15 @@ fn the_harness_s_own_files_are_empty_from_inside() {
     let secret = folder.path().join("key");
     fs::write(&secret, "value-in-a-file\n").unwrap();
     fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-    let entry = json!({"command": programs::footbridge(), "args": ["demo-server"], "env": {"KEY": {"file": secret}}});
+    let entry = json!({"command": programs::footbridge(), "args": ["demo-server"],
+        "env": {"KEY": {"file": secret}, "OF_WORK": {"file": "work/key"}}});
     let host = Host::with(&Servers::none().and("demo", entry)).settings("[limits.calls]\nburst = 77\n");
+    let of_work = host.work().join("key");
+    fs::write(&of_work, "value-in-the-folder-of-work\n").unwrap();
+    fs::set_permissions(&of_work, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     let folder = host.path().display().to_string();
     let script = format!(
-        "cd {folder}; tool-cli demo list_cities '{{}}' >/dev/null; cat servers.json footbridge.toml {} | wc -c; \
+        "cd {folder}; tool-cli demo list_cities '{{}}' >/dev/null; cat servers.json footbridge.toml work/key {} | wc -c; \
          find state -mindepth 1 | wc -l; find rt -mindepth 1 -maxdepth 1 | wc -l; \
          find rt -mindepth 1 -printf '%P\\n' | sed s/run-[^/]*/RUN/ | sort; \
          touch state/x rt/x 2>/dev/null; echo more >servers.json; tool-cli demo list_cities '{{}}' | head -n 1",

@@ -283,10 +283,11 @@ impl Reader<'_> {
                 ))
             }));
         }
-        // Kept from guests whatever is wrong with it, but in what they write.
-        let real = path.canonicalize().ok().filter(|real| self.commands.writable().holds(real).is_none());
-        self.gathered.files.extend(real);
-        let real = obeyed(path, self.commands.writable()).map_err(failed)?;
+        let obeyed = obeyed(path, self.commands.writable());
+        // Kept from guests whatever is wrong with it, but what may be theirs already.
+        let refused = || path.canonicalize().ok().filter(|real| self.commands.writable().holds(real).is_none());
+        self.gathered.files.extend(obeyed.as_ref().ok().cloned().or_else(refused));
+        let real = obeyed.map_err(failed)?;
         let (text, meta) = bounded(&real, MAX_SECRET_FILE).map_err(|error| failed(error.to_string()))?;
         Ok((text, meta.mode()))
     }

@@ -505,3 +505,25 @@ fn a_result_does_not_wait_for_where_heads_go_and_all_of_them_get_there() {
     let last = host.recorded("head").pop().unwrap();
     assert!(heads.contains(last["head"]["hash"].as_str().unwrap()), "{heads}");
 }
+
+#[test]
+fn what_is_waited_for_is_on_a_line_of_the_terminal_and_gone_behind_it() {
+    let slow = &["slow-with-progress", "60"];
+    let servers = Servers::none().misbehaving("slow", slow).misbehaving("mute", &["never-initializes"]);
+    let host = Host::with(&servers).settings("[limits.servers]\nstart_time = \"3s\"\n").env("TERM", "xterm");
+    let gone = "\r\u{1b}[K";
+    let (mut person, call) = (Person::new(), host.one_shot_of(&["call", "slow", "echo"]));
+    let called = person.starts(&call);
+    person.sees("Calling echo of slow: ");
+    person.sees("done at last");
+    assert!(person.seen_since(" s)\u{1b}[K\u{1b}[?7h").contains(&format!("{gone}done at last")), "the line is gone");
+    assert_eq!(called.ends().status, 0);
+    let (mut person, list) = (Person::new(), host.one_shot_of(&["tools"]));
+    let listed = person.starts(&list);
+    person.sees("Starting and listing mute (1 s)");
+    person.sees("(because: ");
+    assert!(person.seen_since(" s)\u{1b}[K\u{1b}[?7h").starts_with(gone), "the line is gone");
+    assert_eq!(listed.ends().status, 0);
+    let piped = host.one_shot(&["tools", "--refresh"]);
+    assert!(!piped.stderr.contains("Starting and listing"), "{piped:?}");
+}

@@ -5,7 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::{config::Config, report, server_logs::ServerLogs};
+use crate::{
+    config::Config,
+    report,
+    server_logs::ServerLogs,
+    waiting::{Left, WaitLine},
+};
 use footbridge_calls::provider::{ToolProvider as _, Unavailable};
 use footbridge_core::{
     budget::Budget, catalogue::Offered, names::ServerName, redact::Redactor, settings_file::closest,
@@ -79,8 +84,16 @@ async fn looked_at(
     let specs = servers.into_iter().filter(wanted).collect();
     let servers = Servers::start(specs, context);
     let names = servers.servers();
-    let looked = names.iter().map(|name| async { (name.clone(), servers.catalogue(name, wait).await) });
+    let left = Left::of(names.iter().map(ToString::to_string));
+    let shown = left.clone();
+    let line = WaitLine::shown(move || format!("Starting and listing {}", shown.listed()));
+    let looked = names.iter().map(|name| async {
+        let offered = servers.catalogue(name, wait).await;
+        left.is_done(name.as_str());
+        (name.clone(), offered)
+    });
     let all = futures::future::join_all(looked).await;
+    drop(line);
     let reports = servers.report();
     servers.shutdown().await;
     (all, reports)

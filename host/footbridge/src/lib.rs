@@ -48,6 +48,7 @@ mod server;
 mod server_logs;
 mod step;
 pub mod store;
+mod waiting;
 
 pub use footbridge_audit::{FileJournal, Recorder, VolatileJournal};
 pub use footbridge_calls::{

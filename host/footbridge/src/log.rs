@@ -17,6 +17,7 @@ use std::{
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
+use crate::waiting;
 use footbridge_core::redact::{Redactor, shapes};
 use run_log::RunLog;
 pub(crate) use settings::BadLogSetting;
@@ -126,6 +127,7 @@ impl Write for LineWriter {
             return Ok(line.len());
         }
         drop(file);
+        waiting::step_aside();
         let mut standard_error = STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
         standard_error.take(&text, self.format, &mut io::stderr());
         Ok(line.len())

@@ -10,6 +10,8 @@ use std::{
 use footbridge_proto::text::EscapedLines;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::waiting;
+
 /// Prints an error with its causes, one a line, on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
     let mut text = format!("footbridge: {}\n", EscapedLines(&error.to_string()));
@@ -22,12 +24,14 @@ pub(crate) fn error(error: &anyhow::Error) {
         }
         said = cause;
     }
+    waiting::step_aside();
     // Without a standard error there is nobody to tell.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Prints a line for whoever is watching, on standard error.
 pub(crate) fn note(text: &str) {
+    waiting::step_aside();
     // Without a standard error there is nobody to tell.
     let _ = io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes());
 }

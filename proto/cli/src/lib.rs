@@ -9,7 +9,7 @@
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`completion`]: what a shell reads to complete a command; [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several; [`blocking`]: streams
-//!   that wait whatever they are told.
+//!   that wait whatever they are told; [`line`]: one line that is drawn again and again.
 //! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
@@ -26,6 +26,7 @@ pub mod gathered;
 pub mod help;
 mod laid_out;
 pub mod layout;
+pub mod line;
 pub mod man;
 pub mod output;
 pub mod pick;

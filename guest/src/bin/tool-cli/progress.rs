@@ -1,48 +1,36 @@
 //! One line on standard error that shows how far a call is, for a person who looks.
 //!
 //! It is drawn where standard error is a terminal that can redraw a line, and is gone before anything else is printed.
-//! What a server wrote is escaped, and a line that is too long is cut by the terminal, which is told not to wrap it.
 //! That a person is asked stays there, on a line of its own: it says what to type once this is left.
 //! Anywhere else all that is written is that a person is waited for, once for each approval: an agent would take the
 //! silence for a tool that hangs. With `--progress` how far it is is there on lines that stay, one a second at most; with
 //! `-v` the server's log is, wherever it is read.
 
-use std::{
-    io::{self, IsTerminal, Write},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use footbridge_cli::blocking::Blocking;
+use footbridge_cli::line::{DrawnLine, escaped, how_far, write};
 use footbridge_guest::{
     Event,
     events::{Approval, Progress},
 };
-use footbridge_proto::{
-    approval::ApprovalStatus,
-    text::{Escaped, SafeJson},
-};
+use footbridge_proto::{approval::ApprovalStatus, text::SafeJson};
 use serde_json::{Value, json};
 
 /// Redrawing more often shows nobody more.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The same of lines that stay.
 const LINE_PAUSE: Duration = Duration::from_secs(1);
-/// No terminal shows more in one line.
-const MOST: usize = 500;
-
-/// To the first column, without wrapping from here on.
-const BEGIN: &str = "\r\x1b[?7l";
-/// Takes away what the line showed before, and wraps again.
-const END: &str = "\x1b[K\x1b[?7h";
-/// Takes away all of it.
-const GONE: &str = "\r\x1b[K";
+/// Lines that stay have no more characters.
+const MOST: usize = 1000;
 
 /// The line. Dropping it takes it off the screen.
 #[derive(Debug)]
 pub(crate) struct Line {
     way: Way,
     told_too: ToldToo,
-    drawn: Option<Instant>,
+    drawn: DrawnLine,
+    /// When something was shown last.
+    shown: Option<Instant>,
     /// The approval that was told of.
     told: Option<String>,
 }
@@ -70,15 +58,14 @@ enum Way {
 impl Line {
     /// A line for a person where one can see it; otherwise, what is waited for as text or as JSON.
     pub(crate) fn new(json: bool, told_too: ToldToo) -> Self {
-        let redraws = std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
         let way = if json {
             Way::Json
-        } else if redraws && io::stderr().is_terminal() {
+        } else if DrawnLine::can_be_drawn() {
             Way::Drawn
         } else {
             Way::Text
         };
-        Self { way, told_too, drawn: None, told: None }
+        Self { way, told_too, drawn: DrawnLine::default(), shown: None, told: None }
     }
 
     /// Shows an event.
@@ -98,35 +85,32 @@ impl Line {
         {
             return self.tell_asked(approval);
         }
-        let soon = self.drawn.is_some_and(|before| now - before < PAUSE);
+        let soon = self.shown.is_some_and(|before| now - before < PAUSE);
         if soon && !matches!(event, Event::Approval(_)) {
             return;
         }
         if let Some(text) = text_of(event) {
-            let shown: String = Escaped(&text).to_string().chars().take(MOST).collect();
-            write(&format!("{BEGIN}{shown}{END}"));
-            self.drawn = Some(now);
+            self.drawn.draw(&text);
+            self.shown = Some(now);
         }
     }
 
     /// Says that a person is asked, once for each approval.
     fn tell_asked(&mut self, approval: &Approval) {
         if self.told.as_ref() != Some(&approval.id) {
-            let shown: String = Escaped(&asked(approval)).to_string().chars().take(MOST).collect();
-            write(&format!("{BEGIN}{shown}{END}\n"));
+            self.drawn.leave(&asked(approval));
             self.told = Some(approval.id.clone());
-            self.drawn = None;
+            self.shown = None;
         }
     }
 
     /// Writes a line that stays, below none that is drawn.
     fn stay(&mut self, text: &str, json: &Value) {
-        let gone = if self.way == Way::Drawn && self.drawn.take().is_some() { GONE } else { "" };
         match self.way {
             Way::Json => write(&json_line(json)),
             Way::Drawn | Way::Text => {
-                let shown: String = Escaped(text).to_string().chars().take(2 * MOST).collect();
-                write(&format!("{gone}{shown}\n"));
+                self.drawn.take_away();
+                write(&format!("{}\n", escaped(text, MOST)));
             }
         }
     }
@@ -134,10 +118,10 @@ impl Line {
     fn tell_once(&mut self, event: &Event) {
         if let (Event::Progress(far), true) = (event, self.told_too.progress) {
             let now = Instant::now();
-            if self.drawn.is_none_or(|before| now - before >= LINE_PAUSE) {
+            if self.shown.is_none_or(|before| now - before >= LINE_PAUSE) {
                 let told = json!({"progress": far.progress, "total": far.total, "message": far.message});
                 self.stay(&format!("Progress: {}", text_of(event).unwrap_or_default()), &json!({ "progress": told }));
-                self.drawn = Some(now);
+                self.shown = Some(now);
             }
             return;
         }
@@ -150,23 +134,9 @@ impl Line {
     }
 }
 
-impl Drop for Line {
-    fn drop(&mut self) {
-        if self.drawn.is_some() && self.way == Way::Drawn {
-            write(GONE);
-        }
-    }
-}
-
 /// A line of JSON, as plain to read as all else: a terminal may be where it goes.
 fn json_line(json: &Value) -> String {
     format!("{}\n", SafeJson(&json.to_string()))
-}
-
-/// Where that fails there is nobody to tell.
-fn write(text: &str) {
-    let mut stderr = Blocking(io::stderr().lock());
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// That a person is asked, with what to type first: a terminal cuts what does not fit, and half a name is none.
@@ -199,8 +169,7 @@ fn held(approval: &Approval, json: bool) -> String {
         "Held: a person has to allow this call, approval {id}{left}{until}{what}. Leaving withdraws nothing: \"tool-cli \
          wait {id}\" waits on, and what is allowed is the same call, made again"
     );
-    let shown: String = Escaped(&told).to_string().chars().take(2 * MOST).collect();
-    format!("{shown}\n")
+    format!("{}\n", escaped(&told, MOST))
 }
 
 /// A time as a person says it: what has begun counts, so that one that begins is said whole.
@@ -215,13 +184,7 @@ fn left(ms: u64) -> String {
 
 fn text_of(event: &Event) -> Option<String> {
     match event {
-        Event::Progress(Progress { progress, total, message }) => {
-            let far = match total {
-                Some(total) if *total > 0.0 => format!("{:.0}%", (progress / total * 100.0).clamp(0.0, 100.0)),
-                _ => progress.to_string(),
-            };
-            Some(message.as_ref().map_or_else(|| far.clone(), |message| format!("{far} {message}")))
-        }
+        Event::Progress(Progress { progress, total, message }) => Some(how_far(*progress, *total, message.as_deref())),
         Event::Log(line) => Some(format!("{}: {}", line.level, line.message)),
         Event::Approval(Approval { id, state, expires_at, summary, .. }) => {
             let until = expires_at.as_ref().map_or_else(String::new, |time| format!(" until {time}"));
@@ -235,19 +198,6 @@ fn text_of(event: &Event) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn progress(progress: f64, total: Option<f64>, message: Option<&str>) -> String {
-        text_of(&Event::Progress(Progress { progress, total, message: message.map(str::to_owned) })).unwrap()
-    }
-
-    #[test]
-    fn how_far_it_is_is_said_in_a_few_characters() {
-        assert_eq!(progress(3.0, Some(4.0), Some("three")), "75% three");
-        assert_eq!(progress(9.0, Some(4.0), None), "100%");
-        assert_eq!(progress(2.5, None, None), "2.5");
-        assert_eq!(progress(2.0, Some(0.0), None), "2");
-        assert_eq!(progress(-1.0, Some(f64::MAX), None), "0%");
-    }
 
     #[test]
     fn a_held_call_is_told_on_one_line_with_the_time_left() {

@@ -13,6 +13,7 @@ use super::{Files, SAYS_WHAT_IT_WAITS_FOR, WantedParts, load_config_of};
 use crate::{
     config::{Config, WantedServices, Writable, known},
     report,
+    waiting::WaitLine,
 };
 use footbridge_processes::sys;
 use footbridge_services::{HostCheck, ServiceSpec, Services, TUNNELS};
@@ -84,7 +85,9 @@ fn check(config: Config, name: &str, json: bool) -> anyhow::Result<i32> {
         .map(|spec| (spec.name.to_string(), spec.origin.to_string()))
         .collect();
     let services = Services::new(config.services, &config.limits.services, 1);
+    let line = WaitLine::of("Connecting");
     let checked = super::runtime()?.block_on(services.check(name));
+    drop(line);
     let is_ok = lacks.is_none() && checked.iter().all(|one| !matches!(one.found, Some(Err(_))));
     let missing = lacks.as_ref().map(|why| format!("{name} has no credential: {}\n", Escaped(why)));
     let text = checked.iter().map(|one| shown(one, &origins)).chain(missing).collect();

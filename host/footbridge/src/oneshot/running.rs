@@ -3,12 +3,17 @@
 //! It is the harness of `run` and `serve`, without listeners; the record is the chain that all one-shot calls of a user
 //! share. On every way out the server is ended in order, or by its keeper.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use footbridge_proto::rpc::{ErrorObject, Reason};
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 
 use super::{failure::OneShotFailure, listing::compared, lists::ToolsList, terminal};
 use crate::{
@@ -18,9 +23,11 @@ use crate::{
     report,
     server_logs::ServerLogs,
     store::StateStore,
+    waiting::WaitLine,
 };
 use footbridge_audit::Recorder;
-use footbridge_calls::{operator::Operator, pins::Pins, watcher::Watcher};
+use footbridge_calls::{events::CallEvent, operator::Operator, pins::Pins, watcher::Watcher};
+use footbridge_cli::line::how_far;
 use footbridge_core::{gate::Policy, names::ServerName};
 use footbridge_edge::error_of_own_call;
 use footbridge_mcp::Servers;
@@ -104,6 +111,8 @@ impl OneServer {
 
     /// Waits until the server says what it offers.
     pub(crate) async fn list(&self) -> Result<ToolsList, OneShotFailure> {
+        let server = self.server.clone();
+        let _line = WaitLine::shown(move || format!("Starting {server}"));
         let offered = match self.servers.ready(self.server.as_str(), self.patience).await {
             Some(Ok(offered)) => offered,
             Some(Err(why)) => return Err(self.unavailable(why.to_string())),
@@ -134,15 +143,17 @@ impl OneServer {
         self.harness.approvals().if_nobody(move || say_that_nobody_is_asked(&name));
         let Chosen { tool, arguments } = chosen;
         let timeout = within.map(|within| within.until.saturating_duration_since(Instant::now()));
+        let what = format!("Calling {} of {}", tool, self.server);
         let call = OperatorCall { server: self.server.to_string(), tool, arguments, policy: Some(policy), timeout };
         // Listening, so that a person has as long as the limits say.
-        let (watcher, _events) = Watcher::listening();
+        let (watcher, mut events) = Watcher::listening();
         let operator = Operator::ThisProcess { uid: nix::unistd::geteuid().as_raw() };
         let calling = self.harness.call_watched(&operator, call, watcher);
         let asking = terminal::ask(self.terminal.as_ref(), self.harness.approvals());
         let called = tokio::select! {
             called = calling => called,
             left = asking => return Err(left),
+            never = show_how_far(what, &mut events) => match never {},
         };
         called.map(|result| result.text).map_err(|why| match why {
             NotCalled::OutOfTime(failure) => {
@@ -176,6 +187,20 @@ impl OneServer {
         self.harness.stop().await;
         self.store.close().await;
     }
+}
+
+/// Shows what is called and how far that is, by what is told of it.
+async fn show_how_far(what: String, events: &mut mpsc::Receiver<Box<CallEvent>>) -> Infallible {
+    let far = Arc::new(Mutex::new(what.clone()));
+    let shown = Arc::clone(&far);
+    let _line = WaitLine::shown(move || shown.lock().unwrap_or_else(PoisonError::into_inner).clone());
+    while let Some(event) = events.recv().await {
+        if let CallEvent::Progress { progress, total, message } = *event {
+            let told = format!("{what}: {}", how_far(progress, total, message.as_deref()));
+            *far.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        }
+    }
+    std::future::pending().await
 }
 
 /// What is said where the record takes nothing; the reason follows.

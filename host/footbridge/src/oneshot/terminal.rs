@@ -25,9 +25,12 @@ use nix::{
 };
 
 use super::failure::OneShotFailure;
-use crate::approvers::prompt::{
-    Prompt, PromptContext,
-    loops::{AfterKey, OwnApprovals},
+use crate::{
+    approvers::prompt::{
+        Prompt, PromptContext,
+        loops::{AfterKey, OwnApprovals},
+    },
+    waiting::ScreenTaken,
 };
 use footbridge_calls::approval::Approvals;
 use footbridge_processes::{sys::watched, terminal::window};
@@ -139,11 +142,13 @@ async fn asks_what_waits(terminal: &File, approvals: &Approvals) -> io::Result<A
 struct TakenTerminal<'t> {
     terminal: &'t File,
     before: Termios,
+    _screen: ScreenTaken,
 }
 
 impl<'t> TakenTerminal<'t> {
     /// What was typed before is forgotten.
     fn take(terminal: &'t File) -> io::Result<Self> {
+        let _screen = ScreenTaken::take();
         let before = tcgetattr(terminal)?;
         let mut ours = before.clone();
         ours.local_flags.remove(LocalFlags::ICANON | LocalFlags::ECHO | LocalFlags::ISIG | LocalFlags::IEXTEN);
@@ -152,7 +157,7 @@ impl<'t> TakenTerminal<'t> {
         ours.control_chars[SpecialCharacterIndices::VMIN as usize] = 1;
         ours.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         tcsetattr(terminal, SetArg::TCSAFLUSH, &ours)?;
-        let taken = Self { terminal, before };
+        let taken = Self { terminal, before, _screen };
         taken.write("\x1b[?1049h")?;
         Ok(taken)
     }

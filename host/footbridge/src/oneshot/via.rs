@@ -17,7 +17,7 @@ use crate::control::{
         Refusal, RefusalKind,
     },
 };
-use crate::report;
+use crate::{report, waiting::WaitLine};
 use footbridge_cli::{output, typed::BadTypedArguments};
 use footbridge_proto::approval::ApprovalStatus;
 
@@ -104,6 +104,8 @@ pub(crate) fn call(
         hears_of_waiting: true,
     };
     let patience = timeout.map_or(PATIENCE, |time| time.saturating_add(GRACE));
+    let what = format!("Calling {} of {server} by way of {}", asked.tool, of.session);
+    let _line = WaitLine::shown(move || what.clone());
     match of.ask(&asked, patience, |method, params| heard(method, params, json)) {
         Ok(CalledTool { result: Some(text), .. }) => {
             RawValue::from_string(text).map_err(|error| OneShotFailure::Harness(error.into()))

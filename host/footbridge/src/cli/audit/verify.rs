@@ -8,10 +8,15 @@ use footbridge_proto::text::Escaped;
 use serde_json::json;
 
 use super::{BAD, Place, in_store, is_there};
-use crate::{cli::USAGE, report, store::StoreKind};
+use crate::{
+    cli::USAGE,
+    report,
+    store::StoreKind,
+    waiting::{Left, WaitLine},
+};
 use footbridge_audit::{
     parse_public_key,
-    read::{KnownHeads, ProblemKind, Report, parse_heads, verify},
+    read::{ChainFolder, KnownHeads, ProblemKind, Report, parse_heads, verify},
 };
 
 #[derive(Debug, Args)]
@@ -80,15 +85,8 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     if chains.is_empty() && known.chains().next().is_none() {
         return place.nothing();
     }
-    let mut findings = Findings { reports: Vec::new(), others: known.bad.clone(), notes: known.notes.clone() };
-    for chain in &chains {
-        match verify(chain, &known) {
-            Ok(found) => findings.reports.push(found),
-            // Moved away meanwhile: whether it should be there is for its heads to say.
-            Err(_) if !is_there(chain) => {}
-            Err(error) => findings.reports.push(Report::unreadable(chain, &error)),
-        }
-    }
+    let mut findings =
+        Findings { reports: reports(&chains, &known), others: known.bad.clone(), notes: known.notes.clone() };
     if args.chain.is_none() && findings.reports.iter().any(|found| found.heads > 0) {
         findings.notes.extend(lost(known.in_file, stored_count));
     }
@@ -108,6 +106,24 @@ pub(super) fn main(args: VerifyArgs, place: &Place) -> anyhow::Result<i32> {
     findings.others.sort();
     report::out(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
     Ok(if findings.is_good() { 0 } else { BAD })
+}
+
+/// What is found of each chain.
+fn reports(chains: &[ChainFolder], known: &KnownHeads) -> Vec<Report> {
+    let left = Left::of(chains.iter().map(|chain| chain.name.clone()));
+    let shown = left.clone();
+    let _line = WaitLine::shown(move || format!("Verifying {}", shown.listed()));
+    let found = chains.iter().filter_map(|chain| {
+        let found = match verify(chain, known) {
+            Ok(found) => Some(found),
+            // Moved away meanwhile: whether it should be there is for its heads to say.
+            Err(_) if !is_there(chain) => None,
+            Err(error) => Some(Report::unreadable(chain, &error)),
+        };
+        left.is_done(&chain.name);
+        found
+    });
+    found.collect()
 }
 
 /// What heads are not there, though there are chains with some: of the file and of the store, if they could be read.

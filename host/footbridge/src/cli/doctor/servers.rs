@@ -11,6 +11,7 @@ use crate::{
     report::counted,
     server_logs::ServerLogs,
     store::StoreKind,
+    waiting::WaitLine,
 };
 use footbridge_mcp::{ServerReport, ServerSpec, ServerState, TransportSpec};
 use footbridge_services::{HostCheck, Services, TUNNELS};
@@ -39,6 +40,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     all.extend(pins(kind, state).await);
     let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
     let services = Services::new(services, &limits, 1);
+    let _line = WaitLine::of("Connecting to services");
     for name in names {
         all.extend(services.check(&name).await.into_iter().map(|checked| service(&name, checked)));
     }

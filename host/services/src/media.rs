@@ -2,6 +2,8 @@
 
 use http::{HeaderMap, header};
 
+use crate::usage::Unread;
+
 /// Whether a body is a stream of events, whose length nobody said.
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -20,7 +22,8 @@ pub(crate) fn is_as_it_is(headers: &HeaderMap) -> bool {
 }
 
 /// What surely is no text: whole kinds, and the rest by their names, or by how those end.
-const BINARY_KINDS: [&str; 5] = ["image/", "audio/", "video/", "font/", "application/grpc"];
+const MEDIA_KINDS: [&str; 4] = ["image/", "audio/", "video/", "font/"];
+const GRPC: &str = "application/grpc";
 const BINARY: [&str; 16] = [
     "application/octet-stream",
     "binary/octet-stream",
@@ -43,15 +46,34 @@ const BINARY_ENDS: [&str; 6] = ["gzip", "+zip", "+zstd", "protobuf", "+proto", "
 
 /// Whether a body may be text, by what its head says: whatever is not said once and plainly to be something else.
 pub(crate) fn is_text(headers: &HeaderMap) -> bool {
-    let mut said = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(media), None) = (said.next(), said.next()) else { return true };
-    let media = media.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    let Ok(media) = std::str::from_utf8(media).map(str::to_ascii_lowercase) else { return true };
+    let Some(media) = media_type(headers) else { return true };
     let is_svg = media == "image/svg+xml";
-    let is_binary = BINARY_KINDS.iter().any(|kind| media.starts_with(kind))
+    let is_binary = is_media(&media)
+        || media.starts_with(GRPC)
         || BINARY.contains(&&*media)
         || BINARY_ENDS.iter().any(|end| media.ends_with(end));
     is_svg || !is_binary
+}
+
+/// Why what it says of itself cannot be read, where that is so.
+pub(crate) fn unread(headers: &HeaderMap) -> Option<Unread> {
+    if !is_as_it_is(headers) {
+        return Some(Unread::Encoded);
+    }
+    let is_of_media = || media_type(headers).is_some_and(|media| is_media(&media));
+    (!is_text(headers)).then(|| if is_of_media() { Unread::Media } else { Unread::Binary })
+}
+
+fn is_media(media: &str) -> bool {
+    MEDIA_KINDS.iter().any(|kind| media.starts_with(kind))
+}
+
+/// The type, if it is said once and plainly, without what comes behind it.
+fn media_type(headers: &HeaderMap) -> Option<String> {
+    let mut said = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(media), None) = (said.next(), said.next()) else { return None };
+    let media = media.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    std::str::from_utf8(media).ok().map(str::to_ascii_lowercase)
 }
 
 #[cfg(test)]
@@ -106,6 +128,22 @@ mod tests {
             "application/zip",
         ] {
             assert!(!is(&[binary]), "{binary}");
+        }
+    }
+
+    #[test]
+    fn why_an_answer_is_not_read_is_known() {
+        for (media, coding, why) in [
+            ("application/json", "identity", None),
+            ("image/svg+xml", "identity", None),
+            ("application/json", "gzip", Some(Unread::Encoded)),
+            ("application/x-protobuf", "identity", Some(Unread::Binary)),
+            ("Audio/MPEG", "identity", Some(Unread::Media)),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(header::CONTENT_TYPE, HeaderValue::from_static(media));
+            headers.append(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+            assert_eq!(unread(&headers), why, "{media}");
         }
     }
 }

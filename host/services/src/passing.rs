@@ -17,7 +17,7 @@ use crate::{
     body_digest::BodyDigest,
     credential::has_credential,
     events::{EventEnds, Last},
-    media::{is_as_it_is, is_events, is_text},
+    media::{is_as_it_is, is_events, is_text, unread},
     upload::Tally,
     usage::{UsageOf, UsageReader},
 };
@@ -98,7 +98,7 @@ impl Passing {
         let (is_text, is_as_it_is) = (is_text(&head.headers), is_as_it_is(&head.headers));
         let is_plain = is_text && is_as_it_is;
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
-        let usage = usage.filter(|_| is_text).map(|of| Box::new(UsageReader::new(of, is_as_it_is)));
+        let usage = usage.map(|of| Box::new(UsageReader::new(of, unread(&head.headers))));
         let events = (is_plain && is_events(&head.headers)).then(EventEnds::default);
         Self {
             status: head.status,

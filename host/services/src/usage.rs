@@ -46,8 +46,8 @@ impl UsageOf {
 pub(crate) struct UsageReader {
     found: UsageRecord,
     of: UsageOf,
-    /// Whether it is encoded: then nothing can be read.
-    is_encoded: bool,
+    /// Whether what it says cannot be read, and why.
+    unread: Option<Unread>,
     /// Whether it says that it was made in the background.
     is_of_background: bool,
     depth: usize,
@@ -65,6 +65,17 @@ const TOKEN_IN_FILES_BYTES: u64 = 256;
 const TOKEN_IN_EVENTS_BYTES: u64 = 128;
 /// The same of what is compressed.
 const ENCODED_TOKEN_BYTES: u64 = 1;
+
+/// Why an answer cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It is compressed.
+    Encoded,
+    /// It is pictures, sound, or others of a kind.
+    Media,
+    /// It is no text, which there may be in it.
+    Binary,
+}
 
 /// What a request has beyond this is taken for pictures and files, bytes.
 const TEXT_SENT: u64 = 512 * 1024;
@@ -91,14 +102,14 @@ enum Name {
 }
 
 impl UsageReader {
-    /// Of an answer that is as it is, or encoded.
-    pub(crate) fn new(of: UsageOf, is_as_it_is: bool) -> Self {
-        Self { of, is_encoded: !is_as_it_is, ..Self::default() }
+    /// Of an answer that can be read, or not.
+    pub(crate) fn new(of: UsageOf, unread: Option<Unread>) -> Self {
+        Self { of, unread, ..Self::default() }
     }
 
     /// Takes what passes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        if self.is_encoded {
+        if self.unread.is_some() {
             return;
         }
         for byte in bytes {
@@ -123,10 +134,11 @@ impl UsageReader {
     /// answer.
     pub(crate) fn unsaid(&self, sent: u64, received: u64, of_events: bool) -> u64 {
         let tokens_in = if self.found.tokens_in.is_some() { 0 } else { estimated(sent) };
-        let tokens_out = match (self.is_encoded, of_events) {
-            (true, _) => received / ENCODED_TOKEN_BYTES,
-            (false, true) => received / TOKEN_IN_EVENTS_BYTES,
-            (false, false) => received / TOKEN_BYTES,
+        let tokens_out = match (self.unread, of_events) {
+            (Some(Unread::Encoded), _) => received / ENCODED_TOKEN_BYTES,
+            (Some(Unread::Media), _) => received / TOKEN_IN_FILES_BYTES,
+            (None, true) => received / TOKEN_IN_EVENTS_BYTES,
+            (Some(Unread::Binary), _) | (None, false) => received / TOKEN_BYTES,
         };
         tokens_in + tokens_out.saturating_sub(self.found.tokens_out.unwrap_or_default())
     }
@@ -272,6 +284,15 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_cannot_be_read_is_estimated_whatever_it_is() {
+        for (unread, tokens) in [(Unread::Encoded, 1024), (Unread::Binary, 256), (Unread::Media, 4)] {
+            let mut reader = UsageReader::new(UsageOf::Request, Some(unread));
+            reader.push(br#"{"usage":{"prompt_tokens":1,"completion_tokens":1}}"#);
+            assert_eq!((reader.tokens(), reader.unsaid(400, 1024, false)), (0, 100 + tokens), "{unread:?}");
+        }
+    }
+
+    #[test]
     fn what_was_counted_before_or_is_only_counted_is_not_counted() {
         let of = |method: Method, path: &'static str| UsageOf::asked(&method, &Uri::from_static(path));
         assert_eq!(of(Method::POST, "/v1/messages/count_tokens"), None);
@@ -279,7 +300,7 @@ mod tests {
         assert_eq!(of(Method::POST, "/v1/messages"), Some(UsageOf::Request));
         assert_eq!(of(Method::GET, "/v1/responses/r"), Some(UsageOf::Earlier));
         for (background, tokens) in [("false", 0), ("true", 9), ("\"true\"", 0)] {
-            let mut reader = UsageReader::new(UsageOf::Earlier, true);
+            let mut reader = UsageReader::new(UsageOf::Earlier, None);
             let text =
                 format!(r#"{{"background":{background},"model":"m","usage":{{"input_tokens":7,"output_tokens":2}}}}"#);
             reader.push(text.as_bytes());

@@ -111,7 +111,7 @@ fn who_leaves_before_the_tokens_are_said_or_has_them_unsaid_spends_them_all_the_
 
 #[test]
 fn what_an_answer_keeps_to_itself_is_spent_all_the_same() {
-    for (path, estimated) in [("pretends", 150), ("later", 153), ("zip", 153)] {
+    for (path, estimated) in [("pretends", 150), ("later", 153), ("zip", 153), ("proto", 153)] {
         let (services, body) = (with("tokens = 100"), "x".repeat(600));
         let mut client = services.connect();
         let line = format!("POST /s/model/v1/messages?{path} HTTP/1.1");

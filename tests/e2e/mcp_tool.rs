@@ -195,7 +195,9 @@ fn names_that_hold_the_sign_between_them_are_told_apart_or_asked_back() {
         let ran = host.mcp_tool(&[name]);
         assert_eq!(ran.status, 0, "{name}: {ran:?}");
     }
-    let says = ["more than one tool", "footbridge call a b__x", "footbridge call a__b x"];
+    let with = host.servers_file().display().to_string();
+    let ways = ["a b__x", "a__b x"].map(|names| format!("footbridge call --config {with} {names}"));
+    let says = ["more than one tool", &ways[0], &ways[1]];
     host.mcp_tool(&["a__b__x"]).fails(2, &says);
     host.mcp_tool(&["a__b__nope"]).fails(2, &["no tool"]);
     host.leaves_nothing_behind();

@@ -82,11 +82,13 @@ fn only_the_server_that_is_needed_is_started_and_lists_start_none_twice() {
     assert_eq!(json_of(&host.one_shot(&["call", "one", "get_weather", BERN]).well())["city"], "Bern");
     assert_eq!(counts(), [1, 0]);
     let tools = host.one_shot(&["tools", "one"]).well();
-    assert!(tools.contains("\n  get_weather ") && tools.contains("footbridge tools <server> <tool>"), "{tools}");
+    let with = format!("--config {}", host.servers_file().display());
+    let next = format!("footbridge tools {with} <server> <tool>");
+    assert!(tools.contains("\n  get_weather ") && tools.contains(&next), "{tools}");
     let full = host.one_shot(&["tools", "one", "get_weather"]).well();
     assert!(
         full.contains(r#""enum":["metric","imperial"],"default":"metric""#)
-            && full.ends_with("Call it: footbridge call one get_weather '{\"city\":\"text\"}'\n"),
+            && full.ends_with(&format!("Call it: footbridge call {with} one get_weather '{{\"city\":\"text\"}}'\n")),
         "{full}"
     );
     assert_eq!(counts(), [1, 0], "its list is kept");

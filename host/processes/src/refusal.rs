@@ -143,7 +143,10 @@ impl StartRefusal {
                 "it is no program of this machine: a script begins with #! and its interpreter, or is run by one"
                     .to_owned(),
             ),
-            (Step::Program(_), Errno::EACCES) => Some("make the file executable (chmod +x) and reachable".to_owned()),
+            (Step::Program(_), Errno::EACCES) => Some(
+                "make the file executable (chmod +x) and reachable, and the interpreter in its first line if it is a script"
+                    .to_owned(),
+            ),
             (Step::Program(_), Errno::E2BIG) => Some("its arguments and environment are too long".to_owned()),
             (Step::Folder(_), _) => {
                 Some("what a sandbox hides shows as empty folders inside: docs/sandboxes.md".to_owned())

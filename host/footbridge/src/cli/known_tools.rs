@@ -24,7 +24,7 @@ use crate::{
         via::{self, OfHarness},
     },
 };
-use footbridge_cli::suggest::instead;
+use footbridge_cli::{shell_word::quoted, suggest::instead};
 
 /// How long a harness may take to say what a session sees: longer than it waits for servers.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -158,6 +158,17 @@ impl KnownTools {
 
     /// What a command line has to say for the same tools.
     pub(super) fn option(&self) -> String {
+        match self {
+            Self::Configured(place) => {
+                let files = place.files.config.iter();
+                files.map(|file| format!(" --config {}", quoted(&file.to_string_lossy()))).collect()
+            }
+            Self::Session(_) => self.via(),
+        }
+    }
+
+    /// What it has to say for the same session, where they are of one.
+    pub(super) fn via(&self) -> String {
         match self {
             Self::Configured(_) => String::new(),
             Self::Session(seen) => format!(" --via {}", Escaped(&seen.session)),

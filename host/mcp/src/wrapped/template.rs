@@ -72,7 +72,8 @@ impl<'a> Arguments<'a> {
         Ok(Self { whole, members })
     }
 
-    /// A value as it is written on a command line: texts as they are, all else as JSON. Nothing for what is missing.
+    /// A value as it is written on a command line: texts as they are, whole numbers without a fraction, all else as JSON.
+    /// Nothing for what is missing.
     fn values(&self, name: &str) -> Values {
         let Some(raw) = self.members.get(name).filter(|raw| raw.get() != "null") else { return Values::None };
         match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
@@ -90,7 +91,11 @@ enum Values {
 }
 
 fn plain(raw: &RawValue) -> String {
-    serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+    serde_json::from_str::<String>(raw.get()).unwrap_or_else(|_| {
+        // 7.0 is an integer by JSON Schema, and to few programs.
+        let is_number = raw.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        raw.get().strip_suffix(".0").filter(|_| is_number).unwrap_or(raw.get()).to_owned()
+    })
 }
 
 impl Word {
@@ -222,6 +227,10 @@ mod tests {
         assert_eq!(all, ["log", "--grep=a b; $(rm) {n} \"'", "5"]);
         assert_eq!(filled(&[vec![Word::all()]], &json!({"a": [1]})).unwrap(), [r#"{"a":[1]}"#]);
         assert_eq!(filled(&[vec![place("x")]], &json!({"x": {"b": true}})).unwrap(), [r#"{"b":true}"#]);
+        let numbers = json!({"x": [7.0, 1e3, -2.0, 2.5, 1e300, "7.0", [7.0]]});
+        let words = ["7", "1000", "-2", "2.5", "1e+300", "7.0", "[7.0]"];
+        let place = Word { may_be_option: true, ..place("x") };
+        assert_eq!(filled(&[vec![place]], &numbers).unwrap(), words);
     }
 
     #[test]

@@ -115,7 +115,7 @@ fn text(from: &KnownTools, named: &Named, definition: &RawValue, flags: &ToolFla
     let description = shown.as_ref().and_then(|shown| shown.description.as_deref()).unwrap_or(NO_DESCRIPTION);
     let name = Escaped(&named.name()).to_string();
     let mut out = format!("{name}\n\n{}\n\n", EscapedLines(cut(description.trim(), LONG).as_str()));
-    let (via, typed) = (from.option(), typed_name(&named.name()));
+    let (via, typed) = (from.via(), typed_name(&named.name()));
     out.push_str(&format!("Usage: {NAME}{via} {typed} [ARGUMENTS] [OPTIONS]\n\n"));
     let mut command = command(&named.name(), flags).help_template("{all-args}");
     out.push_str(command.render_help().to_string().trim_end());

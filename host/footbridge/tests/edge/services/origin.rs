@@ -349,9 +349,9 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
         "/api/v1/messages" if target.ends_with("?zip") => say(
             "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-type: application/json\r\ncontent-length: 3\r\n\r\n\u{1}zz",
         ),
-        "/api/v1/messages" if target.ends_with("?proto") => say(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 12\r\n\r\n\u{1}zzzzzzzzzzz",
-        ),
+        "/api/v1/messages" if target.ends_with("?proto") => {
+            say("HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 12\r\n\r\n\u{1}zzzzzzzzzzz")
+        }
         "/api/v1/messages" if target.ends_with("?long") => {
             say("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
             say("31\r\n{\"usage\":{\"input_tokens\":11,\"output_tokens\":50}, \r\n");

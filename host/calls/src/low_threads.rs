@@ -4,22 +4,23 @@
 //!
 //! Each stage has threads of its own. Searches are bounded by session alone, so a hundred sessions may have a hundred of
 //! them waiting at once. Behind these in one queue, the result of a call that was made, and the record of one that is
-//! to be made, would wait for what others only ask. Threads without work end.
+//! to be made, would wait for what others only ask. Threads without work end, but the last of a stage: when there is work again,
+//! the machine may have none for it.
 //!
 //! Fewer of them work at once than there are processors, of all stages together: a virtual machine whose processors are
 //! all busy may lose them for milliseconds, and then whoever waits for a worker does. They work in the order in which they
 //! began to wait, so that behind a hundred searches a result waits for as many of them as there are threads for those.
 
 use std::{
-    sync::{Arc, LazyLock},
-    thread::available_parallelism,
+    collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError},
+    thread::{self, available_parallelism},
+    time::Duration,
 };
 
 use footbridge_processes::priority::give_way;
-use tokio::{
-    runtime::{Builder, Handle, Runtime},
-    sync::Semaphore,
-};
+use tokio::sync::{Semaphore, oneshot};
 
 fn processors() -> usize {
     available_parallelism().map_or(2, std::num::NonZero::get)
@@ -29,36 +30,69 @@ fn processors() -> usize {
 /// given back when its permit is dropped, and nobody closes this.
 static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() - 1).max(1)));
 
+/// How long one waits for more work, unless it is the last.
+const IDLE: Duration = Duration::from_secs(10);
+
 /// The threads. Clones are the same; they end with the last of them.
 #[derive(Debug, Clone)]
-pub struct LowThreads(Arc<Running>);
+pub struct LowThreads(Arc<Handed>);
 
-/// None where there is no runtime to be had: then it is done beside the workers, by threads like others.
+/// What the threads and whoever has work for them share, until this is dropped.
 #[derive(Debug)]
-struct Running(Option<Runtime>);
+struct Handed(Arc<Shared>);
+
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is work, or no more will come.
+    changed: Condvar,
+    most: usize,
+}
+
+/// Where something to do is, and how many threads there are for it.
+#[derive(Default)]
+struct Queue {
+    work: VecDeque<Work>,
+    threads: usize,
+    idle: usize,
+    is_over: bool,
+}
+
+type Work = Box<dyn FnOnce() + Send>;
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("most", &self.most).finish_non_exhaustive()
+    }
+}
 
 impl LowThreads {
     /// None of them is started before there is work.
     #[must_use]
     pub fn new() -> Self {
-        let count = processors() + 2;
-        let mut builder = Builder::new_current_thread();
-        builder.max_blocking_threads(count).thread_name("low").on_thread_start(give_way);
-        Self(Arc::new(Running(builder.build().ok())))
+        Self::at_most(processors() + 2)
+    }
+
+    fn at_most(most: usize) -> Self {
+        let (queue, changed) = (Mutex::default(), Condvar::new());
+        Self(Arc::new(Handed(Arc::new(Shared { queue, changed, most }))))
     }
 
     /// Carries work out there, after what came before it. It goes on when nobody waits for it any more. None if it
-    /// panicked.
+    /// panicked. Where there is no thread and none is to be had, it is done here: others wait for it then, and nothing is
+    /// lost.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let work = move || {
-            let _place = Handle::current().block_on(PLACES.acquire());
-            work()
-        };
-        let running = match &self.0.0 {
-            Some(runtime) => runtime.spawn_blocking(work),
-            None => tokio::task::spawn_blocking(work),
-        };
-        running.await.ok()
+        let (tell, done) = oneshot::channel();
+        let work = Box::new(move || {
+            if let Ok(result) = catch_unwind(AssertUnwindSafe(work)) {
+                // It goes on when nobody waits for it any more.
+                let _left = tell.send(result);
+            }
+        });
+        if let Err(work) = self.0.0.take_on(work) {
+            let _place = PLACES.acquire().await;
+            work();
+        }
+        done.await.ok()
     }
 }
 
@@ -68,12 +102,69 @@ impl Default for LowThreads {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            // Nobody waits for what still runs there.
-            runtime.shutdown_background();
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a thread do it, one of those that are there or a new one. It comes back where there is none.
+    fn take_on(self: &Arc<Self>, work: Work) -> Result<(), Work> {
+        let mut queue = self.queue();
+        if queue.idle <= queue.work.len() && queue.threads < self.most {
+            let shared = Arc::clone(self);
+            let started = thread::Builder::new().name("low".to_owned()).spawn(move || shared.work());
+            // Without one more, those that are there come to it.
+            queue.threads += usize::from(started.is_ok());
         }
+        if queue.threads == 0 {
+            return Err(work);
+        }
+        queue.work.push_back(work);
+        drop(queue);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// What a thread does.
+    fn work(&self) {
+        give_way();
+        while let Some(work) = self.next() {
+            let _place = futures::executor::block_on(PLACES.acquire());
+            work();
+        }
+    }
+
+    /// What it does next; nothing once it is to end.
+    fn next(&self) -> Option<Work> {
+        let mut queue = self.queue();
+        loop {
+            if queue.is_over {
+                return None;
+            }
+            if let Some(work) = queue.work.pop_front() {
+                return Some(work);
+            }
+            queue.idle += 1;
+            let (waited, timed_out) = self.changed.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner);
+            queue = waited;
+            queue.idle -= 1;
+            if timed_out.timed_out() && queue.work.is_empty() && queue.threads > 1 {
+                queue.threads -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.is_over = true;
+        // Nobody waits for it, or for what still runs.
+        let left = std::mem::take(&mut queue.work);
+        drop(queue);
+        self.0.changed.notify_all();
+        drop(left);
     }
 }
 
@@ -98,6 +189,15 @@ mod tests {
         assert_eq!((threads.run(nice).await, nice()), (Some((own + 10).min(19)), own));
         assert_eq!(threads.run(|| -> usize { panic!("on purpose") }).await, None);
         assert_eq!(threads.run(|| 7).await, Some(7));
+    }
+
+    #[tokio::test]
+    async fn without_a_thread_to_be_had_it_is_done_here() {
+        let here = thread::current().id();
+        for (most, is_here) in [(0, true), (1, false)] {
+            let threads = LowThreads::at_most(most);
+            assert_eq!(threads.run(move || thread::current().id() == here).await, Some(is_here));
+        }
     }
 
     #[tokio::test]

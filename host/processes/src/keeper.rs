@@ -101,12 +101,22 @@ impl fmt::Display for ProgramEnd {
     }
 }
 
+/// What may be the matter where no keeper starts.
+fn keeper_hint(error: &std::io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(nix::libc::EAGAIN | nix::libc::ENOMEM) => {
+            "is the limit of processes reached (ulimit -u, TasksMax of a service), or memory used up?"
+        }
+        _ => "is it still there and executable?",
+    }
+}
+
 /// Why there is no running program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
     /// The keeper could not be started.
-    #[error("cannot start a keeper from this program's own file; is it still there and executable?")]
+    #[error("cannot start a keeper from this program's own file; {}", keeper_hint(.0))]
     Keeper(#[source] std::io::Error),
     /// No socket, pipe or copy of a stream for it.
     #[error("cannot make the pipes for a program; are too many files open (ulimit -n)?")]

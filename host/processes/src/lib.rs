@@ -22,3 +22,4 @@ pub mod sandbox;
 pub mod signals;
 pub mod sys;
 pub mod terminal;
+pub mod threads;

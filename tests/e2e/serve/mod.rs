@@ -11,6 +11,7 @@ mod secrets;
 mod services;
 mod signals;
 mod store;
+mod threads;
 mod tokens;
 
 use footbridge_tests::Guest;

@@ -48,6 +48,7 @@ use footbridge_processes::{
     priority::take_short_turns,
     sandbox::EnvironmentError,
     sys::{self, keep_little_free_memory},
+    threads::can_start,
 };
 
 /// Status when the command line or the configuration is wrong.
@@ -361,10 +362,28 @@ struct NoLabel;
 
 /// A runtime with a worker for each processor: what keeps one busy does not hold up the others. Beyond a few more they
 /// would take memory and little else. They take short turns: whoever computes for long is interrupted for them.
+///
+/// # Errors
+/// When it has no threads, which would panic, or wait for good.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let workers = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(2, 16);
+    can_start(workers + 1)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(processors.clamp(2, 16)).on_thread_start(take_short_turns).enable_all().build()
+    let runtime = builder.worker_threads(workers).on_thread_start(take_short_turns).enable_all().build()?;
+    runtime.spawn(keep_one_beside());
+    Ok(runtime)
+}
+
+/// How often there is something to do for one of the threads beside the workers: those without work end after 10 s.
+const BESIDE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Keeps one thread beside the workers: work for such a thread waits for it where no other is to be had, and panics where
+/// there is none.
+async fn keep_one_beside() {
+    loop {
+        let _done = tokio::task::spawn_blocking(|| ()).await;
+        tokio::time::sleep(BESIDE).await;
+    }
 }
 
 /// None of the services is of use to an agent.

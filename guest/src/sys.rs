@@ -29,6 +29,14 @@ const LAST_SIGNAL: libc::c_int = 64;
 const VSOCK_BUFFER_SIZE: libc::c_int = 0;
 const VSOCK_BUFFER_MAX_SIZE: libc::c_int = 2;
 
+/// Has the kernel keep what became of children until they are waited for, whatever started this process: one that ignores
+/// SIGCHLD hands that on.
+pub fn wait_for_children() {
+    let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    #[expect(unsafe_code, reason = "no handler is installed, only the default action")]
+    let _before = unsafe { sigaction(Signal::SIGCHLD, &action) };
+}
+
 /// Makes SIGINT end the process with status 130 at once, unless it is ignored, as in a background job.
 ///
 /// The kernel closes the connection, which cancels the call.

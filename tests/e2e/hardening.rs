@@ -28,9 +28,11 @@ state() {
   grep -E 'NoNewPrivs|SigBlk|SigIgn' /proc/self/status | tr '\t' ' '
   echo variables=$(env | cut -d= -f1 | sort)
 }
+# Without another process, of which there may be none.
 reach() {
-  for at in "$1"/* "$1"/*/*; do test -e "$at" && printf '%s ' "${at##*/}"; done
-  for at in "$1" "$1"/*; do (: > "$at/made") 2>/dev/null && printf 'writes %s ' "${at##*/}"; done
+  found=
+  for at in "$1"/* "$1"/*/*; do test -e "$at" && found="$found${at##*/} "; done
+  for at in "$1" "$1"/*; do true 2>/dev/null > "$at/made" && found="${found}writes ${at##*/} "; done
 }
 while IFS= read -r line; do
   id=${line#*'"id":'}; id=${id%%[,\}]*}
@@ -43,7 +45,7 @@ while IFS= read -r line; do
     *'"name":"look"'*)
       pid=${line#*'"pid":'}; result='{"content":[{"type":"text","text":"'$(look ${pid%%[!0-9]*})'"}]}';;
     *'"name":"reach"'*)
-      path=${line#*'"folder":"'}; result='{"content":[{"type":"text","text":"'$(reach ${path%%\"*})'"}]}';;
+      path=${line#*'"folder":"'}; reach "${path%%\"*}"; result='{"content":[{"type":"text","text":"'$found'"}]}';;
     *) continue;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
@@ -54,6 +56,11 @@ const TEST: &str = "what_processes_of_one_user_can_do_to_each_other";
 
 /// A host with these spies, of an ordinary user: root could do anything.
 fn host(spies: &[(&str, Value)]) -> Host {
+    host_of(NOBODY, spies)
+}
+
+/// The same of this user, where there are users to choose from.
+fn host_of(user: u32, spies: &[(&str, Value)]) -> Host {
     let mut servers = Servers::none();
     for (name, more) in spies {
         let mut entry = json!({"command": "sh", "args": ["spy.sh", name], "cwd": ".", "env": {"SIBLING": "of-mine"}});
@@ -62,7 +69,7 @@ fn host(spies: &[(&str, Value)]) -> Host {
     }
     let host = Host::with(&servers);
     fs::write(host.path().join("spy.sh"), SPY).unwrap();
-    if geteuid().is_root() { host.as_user(NOBODY) } else { host }
+    if geteuid().is_root() { host.as_user(user) } else { host }
 }
 
 /// What a spy can do to a process.
@@ -162,6 +169,38 @@ fn a_server_neither_sees_nor_changes_what_the_harness_keeps() {
     assert!(seen.contains(".jsonl") && seen.contains("writes audit"), "{seen}");
     bridge.ends();
     bridge.host.leaves_nothing_behind();
+}
+
+/// A user with no other processes, whose number is that of nobody else.
+const ALONE: u32 = 65_531;
+
+#[test]
+fn a_server_is_kept_apart_or_not_started_whatever_the_machine_lacks() {
+    let test = "a_server_is_kept_apart_or_not_started_whatever_the_machine_lacks";
+    if !geteuid().is_root() {
+        return skipped(test, "it takes root to have a user with no other processes");
+    }
+    let mut names = Command::new("unshare");
+    names.args(["--user", "--pid", "--mount", "--fork", "true"]).uid(ALONE).gid(ALONE);
+    let limits = Command::new("prlimit").arg("--version").output();
+    if limits.is_err() || !names.status().is_ok_and(|status| status.success()) {
+        return skipped(test, "no prlimit, or no namespaces for an ordinary user here");
+    }
+    let host = host_of(ALONE, &[("one", json!({}))]);
+    let reach = host.one_shot_of(&["call", "one", "reach", &json!({"folder": host.state()}).to_string()]);
+    let (mut refused, mut called) = (0, 0);
+    // Of each number of processes that this user may have one is short somewhere on the way.
+    for processes in 6..36 {
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--nproc={processes}")).arg(reach.get_program()).args(reach.get_args());
+        limited.env_clear().envs(reach.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        limited.current_dir(reach.get_current_dir().unwrap()).uid(ALONE).gid(ALONE);
+        let ran = Running::start(&mut limited).ends();
+        assert!(!ran.stdout.contains("state.db") && !ran.stdout.contains("audit"), "{processes}: {ran:?}");
+        assert!(!ran.stderr.contains("MCP servers can write what Footbridge itself keeps"), "{processes}: {ran:?}");
+        *(if ran.status == 0 { &mut called } else { &mut refused }) += 1;
+    }
+    assert!(refused > 0 && called > 0, "{refused} {called}");
 }
 
 #[test]

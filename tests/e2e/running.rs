@@ -1,8 +1,8 @@
 //! `footbridge run` as a script and as a person see it: statuses, streams, environment, what shows and what does not.
 
-use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt};
+use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt, process::Command};
 
-use footbridge_tests::{Host, NOBODY, Person, Servers, processes, programs, skipped};
+use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, skipped};
 use serde_json::json;
 
 const SANDBOXES: [&str; 2] = ["net", "none"];
@@ -282,4 +282,23 @@ fn a_relay_that_is_refused_vsock_says_why_and_what_to_do() {
     assert_eq!(ran.stdout, "3\n", "{ran:?}");
     assert!(ran.stderr.contains("a system call filter refuses AF_VSOCK"), "{ran:?}");
     assert!(ran.stderr.contains("use unix:PATH"), "{ran:?}");
+}
+
+#[test]
+fn a_parent_that_waits_for_no_child_hands_nothing_of_that_on() {
+    // Of coreutils, as everywhere here, and not of all others.
+    let ignores = Command::new("env").args(["--ignore-signal=CHLD", "true"]).output();
+    if !ignores.is_ok_and(|ran| ran.status.success()) {
+        return skipped("a_parent_that_waits_for_no_child_hands_nothing_of_that_on", "env ignores no signals here");
+    }
+    for sandbox in SANDBOXES {
+        let host = Host::with(&Servers::demo()).sandbox(sandbox);
+        let run = host.run_of(&["sh", "-c", "tool-cli demo now '{}' >/dev/null && exit 7"]);
+        let mut parent = Command::new("env");
+        parent.arg("--ignore-signal=CHLD").arg(run.get_program()).args(run.get_args());
+        parent.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = Running::start(parent.current_dir(host.work())).ends();
+        assert_eq!(ran.status, 7, "{sandbox}: {ran:?}");
+        assert!(!ran.stderr.contains("gives this user no namespaces"), "{sandbox}: {ran:?}");
+    }
 }

@@ -49,6 +49,7 @@ const KEEPER: &str = "__keeper";
 ///
 /// It needs a process with one thread and no runtime, so it is called before anything else.
 pub fn become_one_if_told() {
+    crate::sys::wait_for_children();
     if std::env::args_os().nth(1).is_some_and(|word| word == KEEPER) {
         std::process::exit(watch::keep());
     }

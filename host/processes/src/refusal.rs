@@ -165,6 +165,11 @@ impl StartRefusal {
                  than the one that holds {path:?}"
             )),
             (Step::ReadOnly | Step::File(_), Errno::ENOSYS) => Some("this needs Linux 5.12 or later".to_owned()),
+            (Step::Confinement, Errno::EAGAIN) => Some(
+                "the machine has no process or memory for it at the moment, or none is left of ulimit -u, TasksMax of a \
+                 service or pids of a container: try again"
+                    .to_owned(),
+            ),
             (Step::Confinement, _) => Some("\"confine\": false in its entry goes without".to_owned()),
             (Step::Terminal | Step::Terminals, _) => {
                 Some("check that /dev/pts is mounted and has ptys left (kernel.pty.max)".to_owned())

@@ -259,6 +259,13 @@ pub(crate) fn reset_signal_actions(ignored: u64) {
     }
 }
 
+/// Has the kernel keep what became of children until they are waited for, whatever started this process: one that ignores
+/// the signal hands that on.
+pub(crate) fn wait_for_children() {
+    #[expect(unsafe_code, reason = "no handler is installed, only the default action")]
+    let _before = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
 /// Blocks exactly the signals of the set, bit 0 is signal 1.
 pub(crate) fn set_blocked_signals(blocked: u64) -> nix::Result<()> {
     let none: *mut u64 = std::ptr::null_mut();

@@ -13,7 +13,7 @@ fn limit(pid: i32) {
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }
-    Running::start(&mut command).ends().well();
+    let _nothing = Running::start(&mut command).ends().well();
 }
 
 #[test]

@@ -80,6 +80,7 @@ impl RelayError {
 }
 
 fn main() -> ExitCode {
+    sys::wait_for_children();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     let parsed = args::parse(&args, &|name| std::env::var_os(name));
     let options = match parsed {

@@ -33,6 +33,7 @@ use footbridge_proto::{
 use crate::{args::Style, failure::Failure};
 
 fn main() -> process::ExitCode {
+    sys::wait_for_children();
     // Without it SIGINT still ends the process, only with another status.
     let _ = sys::exit_on_interrupt();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();

@@ -2,8 +2,9 @@
 //! among its arguments, by the folder that it starts in, by a variable that has it load something, by what programs take
 //! from below the home folder.
 //!
-//! A program that only starts another one is looked through, and so is the first line of a script. Not seen are a path
-//! that a script puts together out of pieces, and modules that a program imports from above a guest's folder.
+//! A program is what it is called, and what each link on the way to it is called. One that only starts another one is looked
+//! through, and so is the first line of a script. Not seen are a copy of a program by another name, a path that a script
+//! puts together out of pieces, and modules that a program imports from above a guest's folder.
 //!
 //! What an argument is to a program nobody knows. So every file that a guest can write counts as a script, and a folder
 //! counts where runtimes and package managers take code from one: after their flags for that, or as their first word.
@@ -24,10 +25,13 @@ use super::{
 /// How many programs one behind the other are looked through.
 const DEPTH: usize = 16;
 /// Runtimes, shells and package managers: what they are given is code, folders too.
-const RUNNERS: [&str; 28] = [
-    "bash", "bun", "bunx", "cargo", "dash", "deno", "fish", "go", "hatch", "java", "make", "node", "nodejs", "npm",
-    "npx", "pdm", "perl", "php", "pipx", "pnpm", "pnpx", "poetry", "ruby", "sh", "uv", "uvx", "yarn", "zsh",
+const RUNNERS: [&str; 39] = [
+    "bash", "bun", "bunx", "cargo", "dash", "deno", "dotnet", "fish", "go", "gmake", "gradle", "gradlew", "hatch",
+    "java", "just", "make", "mise", "mvn", "mvnw", "ninja", "nix", "node", "nodejs", "npm", "npx", "pdm", "perl",
+    "php", "pipx", "pnpm", "pnpx", "poetry", "rake", "ruby", "sh", "uv", "uvx", "yarn", "zsh",
 ];
+/// Words of theirs behind which what is to be run is named.
+const RUN_WORDS: [&str; 6] = ["build", "dev", "exec", "run", "start", "x"];
 /// Those of them for which any argument and variable may be a folder to go to.
 const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 /// Beginnings of names of further ones, with a version behind it.
@@ -47,6 +51,15 @@ const FOLDER_FLAGS: [&str; 13] = [
     "--project",
     "--with",
     "--with-editable",
+];
+/// The same, which others of them take for something else.
+const OWN_FOLDER_FLAGS: [(&str, [&str; 4]); 6] = [
+    ("gradle", ["-p", "--project-dir", "-I", "--include-build"]),
+    ("gradlew", ["-p", "--project-dir", "-I", "--include-build"]),
+    ("just", ["-d", "-f", "--justfile", "--set"]),
+    ("mvn", ["-f", "--file", "-s", "--settings"]),
+    ("mvnw", ["-f", "--file", "-s", "--settings"]),
+    ("php", ["-t", "--docroot", "-c", "--php-ini"]),
 ];
 /// Programs that start the one that their arguments name, behind options and values of theirs.
 const STARTERS: [&str; 33] = [
@@ -169,7 +182,8 @@ fn by_first_line(program: Starting<'_>, writable: &Writable, deeper: usize) -> O
 
 /// What it takes by itself from below the home folder.
 fn of_home(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
-    let is_shell = SHELLS.contains(&file_name(program.command));
+    let shell = by_each_name(program, |named| SHELLS.contains(&file_name(named.command)).then_some(()));
+    let is_shell = shell.is_some();
     let (place, hands) = home_places::exposed(program.variables, is_shell, writable)?;
     let what = format!("{}, from which programs take code or settings,", place.display());
     Some(Exposed { what, hands })
@@ -183,6 +197,16 @@ struct Started {
 }
 
 fn started(program: Starting<'_>) -> Option<Started> {
+    by_each_name(program, started_by_name)
+}
+
+/// The first that is found by one of the names of a program.
+fn by_each_name<T>(program: Starting<'_>, look: impl Fn(Starting<'_>) -> Option<T>) -> Option<T> {
+    let names = programs::names(program.command, program.cwd, program.path);
+    names.iter().find_map(|command| look(Starting { command, ..program }))
+}
+
+fn started_by_name(program: Starting<'_>) -> Option<Started> {
     let name = file_name(program.command);
     let mut all = Started { words: Vec::new(), cwd: program.cwd.map(Path::to_owned), variables: Vec::new() };
     if name == "env" {
@@ -241,6 +265,10 @@ impl Started {
 
 /// The first way that the program itself is.
 fn itself(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
+    by_each_name(program, |named| itself_by_name(named, writable))
+}
+
+fn itself_by_name(program: Starting<'_>, writable: &Writable) -> Option<Exposed> {
     let exposed = |what: String, path: &Path| match writable.holds(path) {
         Some(hands) => Some(Exposed { what, hands }),
         None => writable.another_name(path).map(|(name, folder)| Exposed::by_another_name(what, name, folder)),
@@ -284,7 +312,12 @@ fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
     let args = program.args;
     let runs_folders = is_runner(program.command) || STARTERS.contains(&file_name(program.command));
     let has_script = has_script(program) || starts_for_each(program);
-    let first_word = args.iter().position(|arg| !arg.starts_with('-'));
+    let mut words = args.iter().enumerate().filter(|(_, arg)| !arg.starts_with('-'));
+    let first_word = words.next().map(|(at, _)| at);
+    let is_run = |at: usize| RUN_WORDS.contains(&args[at].as_str());
+    let run_word = first_word.filter(|at| is_run(*at)).and_then(|_| words.next()).map(|(at, _)| at);
+    let own_flags = OWN_FOLDER_FLAGS.iter().find(|(name, _)| *name == file_name(program.command));
+    let own_flags = own_flags.map_or(&[][..], |(_, flags)| flags);
     let of = move |(at, arg): (usize, &'_ String)| -> Option<PathBuf> {
         let (flag, value) = match arg.split_once('=').filter(|_| arg.starts_with('-')) {
             Some((flag, value)) => (Some(flag), value),
@@ -293,9 +326,9 @@ fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
         let value = attached(value);
         let path = from(program.cwd, value).filter(|_| !value.is_empty())?;
         let is_flagged = arg.starts_with('-') && !arg.starts_with("--") && value.starts_with('/')
-            || flag.is_some_and(|flag| FOLDER_FLAGS.contains(&flag));
+            || flag.is_some_and(|flag| FOLDER_FLAGS.contains(&flag) || own_flags.contains(&flag));
         // A script may do anything with what it is given.
-        let takes_folder = has_script || runs_folders && (first_word == Some(at) || is_flagged);
+        let takes_folder = has_script || runs_folders && (first_word == Some(at) || run_word == Some(at) || is_flagged);
         // A file that is not there yet could be made.
         (takes_folder || (!path.is_dir() && value.contains('/')) || path.is_file()).then_some(path)
     };
@@ -404,6 +437,11 @@ mod tests {
             fs::write(other.join(name), line).unwrap();
         }
         symlink("/bin/sh", guest.join("link")).unwrap();
+        // What they lead to need not be there: what it is called says what it is.
+        for (name, to) in [("builds", "twice-removed"), ("twice-removed", "make"), ("around", "/usr/bin/env")] {
+            symlink(to, other.join(name)).unwrap();
+        }
+        crate::config::programs::tests::program(&other.join("make"));
         let real =
             |text: &str| text.replace("@g", &guest.display().to_string()).replace("@o", &other.display().to_string());
         let words: Vec<String> = words.iter().map(|word| real(word)).collect();
@@ -477,6 +515,18 @@ mod tests {
             (&["python3", "@o/server.py"], None, &[("OPENSSL_CONF", "@g/x")], "its variable OPENSSL_CONF"),
             (&["npx", "-y", "file:@g/package"], None, &[], "its argument"),
             (&["find", "@g", "-name", "x", "-exec", "python3", "{}", ";"], None, &[], "its argument"),
+            (&["@o/builds", "-C", "@g/package"], None, &[], "its argument"),
+            (&["builds", "--directory", "@g"], None, &[], "its argument"),
+            (&["@o/around", "-C@g", "sh", "x"], None, &[], "its folder"),
+            (&["nice", "around", "PYTHONPATH=@g", "python3", "-m", "x"], None, &[], "its variable PYTHONPATH"),
+            (&["gmake", "-C", "@g"], None, &[], "its argument"),
+            (&["dotnet", "run", "--project", "@g/package"], None, &[], "its argument"),
+            (&["go", "run", "@g/package"], None, &[], "its argument"),
+            (&["nix", "run", "@g"], None, &[], "its argument"),
+            (&["mvn", "-q", "-f", "@g", "exec:java"], None, &[], "its argument"),
+            (&["gradle", "-p", "@g", "run"], None, &[], "its argument"),
+            (&["just", "-d@g", "serve"], None, &[], "its argument"),
+            (&["just", "--justfile", "@g", "serve"], None, &[], "its argument"),
         ] {
             let found = said(words, cwd, variables).unwrap_or_default();
             assert!(found.contains(says) && found.contains("/guest"), "{words:?}: {found:?}");
@@ -502,6 +552,9 @@ mod tests {
             (&["find", "@g", "-name", "x"], None),
             (&["docker", "run", "-v", "@g:/x", "image"], None),
             (&["uvx", "mcp-server-git", "--repository", "@g"], None),
+            (&["go", "run", "./cmd", "@g"], None),
+            (&["uv", "run", "mcp-server-git", "@g"], None),
+            (&["node", "server.js", "-d", "@g"], None),
             (&["env"], None),
         ] {
             let variables: &[_] = if words[0] == "sh" { &[] } else { &[("ROOT", "@g")] };

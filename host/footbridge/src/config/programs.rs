@@ -47,6 +47,34 @@ pub(super) fn find(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Opt
     path?.split(':').map(|folder| Path::new(folder).join(command)).find(|path| is_program(path))
 }
 
+/// Links from one to the next that are followed, at most.
+const LINKS: usize = 16;
+/// Programs that are many: which one is told by the name that they are started by, and not by what a link leads to.
+const MANY: [&str; 5] = ["busybox", "coreutils", "mise", "toybox", "volta-shim"];
+
+/// All names that a program has on the way from the one that is written to what links lead to, the written one first: it
+/// behaves as what it is, whatever it is called.
+pub(super) fn names(command: &str, cwd: Option<&Path>, path: Option<&str>) -> Vec<String> {
+    let mut all = vec![command.to_owned()];
+    let Some(mut at) = find(command, cwd, path) else { return all };
+    let mut add = |at: &Path| {
+        let name = at.file_name().and_then(|name| name.to_str()).filter(|name| !MANY.contains(name));
+        if let (Some(name), Some(whole)) = (name, at.to_str())
+            && all.iter().all(|known| Path::new(known).file_name().is_none_or(|known| known != name))
+        {
+            all.push(whole.to_owned());
+        }
+    };
+    for _ in 0..LINKS {
+        let Ok(to) = at.read_link() else { break };
+        at = at.parent().map_or(to.clone(), |folder| folder.join(to));
+        add(&at);
+    }
+    // A folder on the way may be a link, too; the name is the same then, unless there were more links than that.
+    at.canonicalize().iter().for_each(|real| add(real));
+    all
+}
+
 /// A program that is written with a folder, in full: relative to this one.
 pub(super) fn in_full(base: &Path, command: &str) -> String {
     let relative = command.contains('/') && !command.starts_with('/');
@@ -72,6 +100,26 @@ pub(super) fn is_program(path: &Path) -> bool {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_has_the_names_of_all_links_on_the_way_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        program(&at("python3.11"));
+        program(&at("busybox"));
+        for (name, to) in [("python3", "python3.11"), ("report", "./python3"), ("cat", "busybox"), ("round", "round")] {
+            std::os::unix::fs::symlink(to, at(name)).unwrap();
+        }
+        let named = |command: &str| {
+            let all = names(command, None, folder.path().to_str());
+            all.iter().map(|name| Path::new(name).file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(named("report"), ["report", "python3", "python3.11"]);
+        assert_eq!(named(at("python3").to_str().unwrap()), ["python3", "python3.11"]);
+        for one in ["cat", "round", "nowhere"] {
+            assert_eq!(named(one), [one]);
+        }
+    }
 
     /// Makes a file that can be run.
     pub(in crate::config) fn program(path: &Path) {

@@ -98,9 +98,11 @@ pub(crate) fn cover(plan: &FilePlan) -> Result<(), StartRefusal> {
 }
 
 /// Whether the kernel gives this process, in namespaces of its own, what [`cover`] takes.
-pub(crate) fn can_cover() -> bool {
-    let copy = || sys::limit_mount(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, MsFlags::MS_RDONLY, false);
-    copy().is_ok()
+///
+/// # Errors
+/// Its reason.
+pub(crate) fn can_cover() -> nix::Result<()> {
+    sys::limit_mount(&sys::copy_of_mount(&try_open(Path::new("/"))?.fd)?, MsFlags::MS_RDONLY, false)
 }
 
 fn sources(plan: &FilePlan) -> Result<Vec<(&FileStep, Source)>, StartRefusal> {

@@ -2,8 +2,10 @@
 //! whatever session it is in. That first process is a copy of the keeper that only waits, and dies with the keeper: so
 //! nothing is left where the harness and its keepers are killed at once.
 //!
-//! Where such a namespace cannot be made nothing is changed: as an ordinary user it needs a user namespace, which some
-//! kernels and container engines refuse. Then the program dies with its keeper, and what it started may outlive both.
+//! Where such a namespace is refused nothing is changed: as an ordinary user it needs a user namespace, which some
+//! kernels and container engines do not give. Then the program dies with its keeper, and what it started may outlive both.
+//! Where it cannot be found out, as where the machine has no process for the try, there is no program: by using up what the
+//! machine has, nobody gets one that is not kept apart.
 //!
 //! The program sees the processes of its namespace only, in a /proc of its own. In the user namespace it is the same
 //! user, and all files are as they were, but for those that are the harness's own: what a server could write there would
@@ -40,9 +42,9 @@ impl OwnProcesses {
     /// changed. For a process with one thread that is dumpable, and has nothing to hide yet.
     ///
     /// # Errors
-    /// Where it worked in a try, and then did not.
+    /// Where it worked in a try, and then did not, or could not be tried.
     pub(super) fn begin() -> nix::Result<Option<Self>> {
-        if !works() {
+        if !works()? {
             return Ok(None);
         }
         enter_namespaces().map_err(errno_of)?;
@@ -71,25 +73,47 @@ pub(super) fn show_them(files: &FilePlan) -> Result<(), StartRefusal> {
 }
 
 /// Whether all of it works here: tried by a process of its own, since of what works in part nothing can be undone.
-fn works() -> bool {
-    let tried = || -> io::Result<bool> {
-        enter_namespaces()?;
-        Ok(in_a_child(|| show_them(&FilePlan::default()).is_ok() && can_cover()))
+///
+/// # Errors
+/// Where it cannot be found out.
+fn works() -> nix::Result<bool> {
+    let tried = || {
+        enter_namespaces().map_err(errno_of)?;
+        in_a_child(|| {
+            show_them(&FilePlan::default()).map_err(|refusal| refusal.cause())?;
+            can_cover()
+        })
     };
-    in_a_child(|| tried().unwrap_or(false))
+    match in_a_child(tried) {
+        Ok(()) => Ok(true),
+        Err(Errno::EAGAIN | Errno::ENOMEM | Errno::EMFILE | Errno::ENFILE | Errno::ECHILD) => Err(Errno::EAGAIN),
+        // Too many, which may be none at all.
+        Err(Errno::ENOSPC | Errno::EUSERS) if !are_none_allowed() => Err(Errno::EAGAIN),
+        Err(_refused) => Ok(false),
+    }
 }
 
-/// Whether this was so in a child, which does nothing else.
-fn in_a_child(so: impl FnOnce() -> bool) -> bool {
-    match sys::fork() {
-        Ok(ForkResult::Child) => std::process::exit(i32::from(!so())),
-        Ok(ForkResult::Parent { child }) => loop {
+/// Whether this machine gives nobody such namespaces.
+fn are_none_allowed() -> bool {
+    let is_none =
+        |name: &str| std::fs::read_to_string(format!("/proc/sys/user/{name}")).is_ok_and(|text| text.trim() == "0");
+    ["max_pid_namespaces", "max_user_namespaces", "max_mnt_namespaces"].into_iter().any(is_none)
+}
+
+/// What came of this in a child, which does nothing else.
+fn in_a_child(work: impl FnOnce() -> nix::Result<()>) -> nix::Result<()> {
+    match sys::fork()? {
+        // Numbers of errors fit into a status.
+        ForkResult::Child => std::process::exit(work().map_or_else(|errno| errno as i32, |()| 0)),
+        ForkResult::Parent { child } => loop {
             match waitpid(child, None) {
                 Err(Errno::EINTR) => {}
-                status => return status == Ok(WaitStatus::Exited(child, 0)),
+                Ok(WaitStatus::Exited(_, 0)) => return Ok(()),
+                Ok(WaitStatus::Exited(_, errno)) => return Err(Errno::from_raw(errno)),
+                // It was killed, or nobody knows.
+                Ok(_) | Err(_) => return Err(Errno::ECHILD),
             }
         },
-        Err(_) => false,
     }
 }
 

@@ -67,7 +67,7 @@ fn start() -> nix::Result<Keeper> {
     let (opening, descriptors) = channel::receive::<Opening>(&channel)?.ok_or(Errno::EPIPE)?;
     let mut descriptors = descriptors.into_iter();
     // Before the order is read, so that the copy of this process has nothing of it.
-    let own_processes = if opening.own_processes { OwnProcesses::begin()? } else { None };
+    let own_processes = own_processes(&opening).map_err(|refusal| told(&channel, refusal))?;
     let order = read_order(descriptors.next())?;
     if order.isolation.is_none() {
         set_dumpable(false)?;
@@ -116,6 +116,12 @@ fn start() -> nix::Result<Keeper> {
         }
         Err(refusal) => Err(told(&channel, refusal)),
     }
+}
+
+/// The namespace that was asked for; none where none was, or none is to be had here.
+fn own_processes(opening: &Opening) -> Result<Option<OwnProcesses>, StartRefusal> {
+    let begin = || OwnProcesses::begin().map_err(StartRefusal::at(Step::Confinement));
+    Ok(opening.own_processes.then(begin).transpose()?.flatten())
 }
 
 /// Tells the harness why there is no program; gives what that ends this process with.

@@ -52,6 +52,8 @@ pub(in crate::config) enum BadCli {
 struct Around<'n> {
     command: Option<(&'n str, &'n WrittenAt)>,
     env: BTreeMap<String, Secret>,
+    /// Where programs are looked for.
+    path: Option<String>,
     cwd: Option<PathBuf>,
     confine: bool,
     trust_folder: bool,
@@ -88,7 +90,7 @@ impl<'n> Entry<'n, '_> {
             }
         };
         let (confine, trust_folder) = (more.confine, more.trust_folder);
-        let around = Around { command, env, cwd, confine, trust_folder, programs };
+        let around = Around { command, env, path, cwd, confine, trust_folder, programs };
         let (mut meant, mut names) = (Vec::new(), BTreeSet::new());
         for node in tools {
             let name = node.member("name").and_then(|name| name.node.text());

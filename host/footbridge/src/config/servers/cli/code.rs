@@ -1,13 +1,14 @@
 //! Templates in which what a caller says would be code, or the name of a program.
 //!
-//! A program that only starts another one is looked through. What else a program may do with its data nobody knows.
+//! A program is what it is called, and what each link on the way to it is called. One that only starts another one is looked
+//! through. What else a program may do with its data nobody knows.
 
 use std::path::Path;
 
 use footbridge_mcp::wrapped::{Piece, Word};
 
 use super::{
-    super::super::exposed::is_starter,
+    super::super::{exposed::is_starter, programs},
     is_shell,
     runs::{Part, Use, uses},
     words::literal_text,
@@ -54,6 +55,12 @@ pub(in crate::config) enum CallersCode {
     Program(String),
     #[error("what a caller says would be code behind {0:?}: write the code there, and what is said behind it")]
     Code(String),
+    #[error("what a caller says would be the script that {0:?} runs: name the script, and what is said behind it")]
+    Script(String),
+    #[error(
+        "what a caller says would be a script for {0:?}, on its standard input: name a script that reads it from there"
+    )]
+    Input(String),
     #[error(
         "what a caller says would be in a line that {0:?} hands to a shell: have it run a script of yours that takes \
          no arguments, or name the program itself"
@@ -66,25 +73,59 @@ pub(in crate::config) enum CallersCode {
 /// How many programs one behind the other are looked through.
 const DEPTH: usize = 8;
 
-/// Looks for the first such thing. Arguments that `is_held` says have only values which the operator named, or numbers, say
-/// nothing that could be code.
-pub(super) fn of_callers(program: &str, args: &[Vec<Word>], is_held: impl Fn(&str) -> bool) -> Option<CallersCode> {
-    let of_group = |group: &Vec<Word>| group.iter().map(|word| part(word, group, &is_held)).collect::<Vec<_>>();
-    let parts: Vec<Part> = args.iter().flat_map(of_group).collect();
-    within(program, &parts, DEPTH)
+/// What a program is started with.
+pub(super) struct Template<'a> {
+    pub(super) program: &'a str,
+    pub(super) args: &'a [Vec<Word>],
+    pub(super) input: Option<&'a Word>,
+    /// Where programs are looked for that this one starts.
+    pub(super) path: Option<&'a str>,
 }
 
-fn within(program: &str, parts: &[Part], depth: usize) -> Option<CallersCode> {
+/// Looks for the first such thing. Arguments that `is_held` says have only values which the operator named, or numbers, say
+/// nothing that could be code.
+pub(super) fn of_callers(template: &Template<'_>, is_held: impl Fn(&str) -> bool) -> Option<CallersCode> {
+    let of_group = |group: &Vec<Word>| group.iter().map(|word| part(word, group, &is_held)).collect::<Vec<_>>();
+    let parts: Vec<Part> = template.args.iter().flat_map(of_group).collect();
+    let says_input = template.input.is_some_and(|word| part(word, &[], &is_held).has_place);
+    let search = Search { path: template.path, says_input, depth: DEPTH };
+    within(template.program, &parts, search)
+}
+
+/// What holds for all programs one behind the other, and how many are left to look through.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    path: Option<&'a str>,
+    /// Whether a caller says what is on standard input.
+    says_input: bool,
+    depth: usize,
+}
+
+impl<'a> Search<'a> {
+    fn deeper(self) -> Option<Search<'a>> {
+        Some(Self { depth: self.depth.checked_sub(1)?, ..self })
+    }
+
+    fn is_shell(self, word: &str) -> bool {
+        programs::names(word, None, self.path).iter().any(|name| is_shell(Path::new(name)))
+    }
+}
+
+fn within(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCode> {
+    programs::names(program, None, search.path).iter().find_map(|name| by_name(name, parts, search))
+}
+
+fn by_name(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCode> {
     let starts = is_starter(program);
     let shell = || {
         let mut words = parts.iter().flat_map(|part| part.text.split_whitespace()).filter(|_| starts);
-        words.find(|word| is_shell(Path::new(word))).map(|word| CallersCode::Shell(word.to_owned()))
+        words.find(|word| search.is_shell(word)).map(|word| CallersCode::Shell(word.to_owned()))
     };
-    let known = || uses(program, parts).into_iter().find_map(|found| used(program, found, depth));
+    let known = || uses(program, parts).into_iter().find_map(|found| used(program, found, search));
     let is_chosen = || starts && chooses_program(program, parts);
     let code = || {
-        let own = Interpreter::of(program).and_then(|one| one.code_in(parts).map(str::to_owned));
-        own.or_else(|| code_behind(&split(parts)).filter(|_| starts)).map(CallersCode::Code)
+        let own = Interpreter::of(program).and_then(|one| one.callers(program, parts, search));
+        own.or_else(|| code_behind(&split(parts)).filter(|_| starts).map(CallersCode::Code))
     };
     let chosen = || is_chosen().then(|| CallersCode::Program(program.to_owned()));
     shell().or_else(known).or_else(chosen).or_else(code)
@@ -95,7 +136,7 @@ fn is_finder(program: &str) -> bool {
 }
 
 /// What is wrong with a use of a program's words.
-fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
+fn used(program: &str, found: Use, search: Search<'_>) -> Option<CallersCode> {
     match found {
         Use::Line => Some(CallersCode::Line(program.to_owned())),
         Use::Code(behind) => Some(CallersCode::Code(behind)),
@@ -105,14 +146,14 @@ fn used(program: &str, found: Use, depth: usize) -> Option<CallersCode> {
             if command.may_be_chosen() {
                 return Some(CallersCode::Program(program.to_owned()));
             }
-            if is_shell(Path::new(&command.text)) {
+            if search.is_shell(&command.text) {
                 // What `find` has a shell run may be a line of the operator's own.
                 if is_finder(program) && !args.iter().any(|part| part.has_place) {
                     return None;
                 }
                 return Some(CallersCode::Shell(command.text.clone()));
             }
-            within(&command.text, args, depth.checked_sub(1)?)
+            within(&command.text, args, search.deeper()?)
         }
     }
 }
@@ -169,6 +210,31 @@ impl Interpreter {
         let name = Path::new(program).file_name()?.to_str()?;
         let name = name.split(|c: char| c.is_ascii_digit()).next()?.trim_end_matches('-');
         INTERPRETERS.iter().find(|one| one.name == name)
+    }
+
+    /// What of these words a caller says that is code, behind a flag, by the script that is run or on standard input.
+    fn callers(&self, program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCode> {
+        if let Some(flag) = self.code_in(parts) {
+            return Some(CallersCode::Code(flag.to_owned()));
+        }
+        let own = &parts[..self.script(parts)];
+        let has_code = |part: &Part| ends_in(&part.text, self.letters) || self.words.contains(&part.text.as_str());
+        if own.iter().any(has_code) {
+            return None;
+        }
+        let is_word = |at: &usize| own[*at].is_open || !own[*at].text.starts_with('-');
+        let is_script = |at: usize| {
+            // The value of a flag, where a script comes behind it.
+            let is_value = own.len() < parts.len() && at > 0 && own[at - 1].text.starts_with('-');
+            own[at].has_place && own[at].is_open && !is_value
+        };
+        let mut words = (0..own.len()).filter(is_word).skip_while(|at| SUBCOMMANDS.contains(&own[*at].text.as_str()));
+        if words.next().is_some_and(is_script) {
+            return Some(CallersCode::Script(program.to_owned()));
+        }
+        let is_flag = |part: &Part| part.text.starts_with('-') && !part.text.ends_with('m');
+        let reads_input = own.len() == parts.len() && own.iter().all(is_flag) && search.says_input;
+        reads_input.then(|| CallersCode::Input(program.to_owned()))
     }
 
     /// The flag behind which a place is code, among the words that follow its name.

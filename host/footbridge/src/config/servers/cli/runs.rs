@@ -91,7 +91,12 @@ const ALL: [Reads; 37] = [
     Reads("sed", "l --line-length", "ef --expression --file", Rest::Code(&["--sandbox"])),
     Reads("git", "C --git-dir --work-tree --namespace", "c --config-env --exec-path", Rest::Subcommand),
     Reads("tar", "bCfgHKLNTVX --file --directory", TAR, Rest::Data),
-    Reads("vi vim nvim view ex gvim vimdiff", "iprTtwW", "cSul --cmd --remote-expr --remote-send", Rest::Plus),
+    Reads(
+        "vi vim nvim view ex gvim vimdiff rvim rview evim eview",
+        "iprTtwW",
+        "cSul --cmd --remote-expr --remote-send",
+        Rest::Plus,
+    ),
     Reads("emacs", "", "fl --eval --execute --funcall --load --script", Rest::Data),
     Reads("gdb", "", "x --command --eval-command", Rest::Data),
     Reads("make gmake", "CIoW --directory", "fE --eval --file --makefile", Rest::Data),
@@ -258,6 +263,8 @@ impl Reads {
     /// Those of a program, by its name with a version or without. Another one's name may begin like that: `script.sh`.
     fn of(program: &str) -> Option<&'static Self> {
         let name = Path::new(program).file_name()?.to_str()?;
+        // Debian has vim.basic, vim.tiny and others.
+        let name = if name.starts_with("vim.") { "vim" } else { name };
         let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
         ALL.iter().find(|reads| reads.0.split(' ').any(|known| known == name || known == plain))
     }

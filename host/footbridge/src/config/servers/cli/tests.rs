@@ -193,6 +193,10 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         (json!(["php8.2", "-nr", "{a}"]), "would be code behind \"-nr\""),
         (json!(["deno", "eval", "{a}"]), "would be code behind \"eval\""),
         (json!(["deno", "eval", "-p", "{a}"]), "would be code behind \"-p\""),
+        (json!(["python3", "-u", "{a}"]), "would be the script that"),
+        (json!(["perl", "{a}", "script.pl"]), "would be the script that"),
+        (json!(["deno", "run", "{a}"]), "would be the script that"),
+        (json!(["python3", "-m", "{a}"]), "would be the script that"),
     ] {
         let said = mistakes(&entry(&args));
         assert!(said.contains(says), "{args}: {said}");
@@ -208,8 +212,56 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["env", "X=1", "node", "server.js", "--print", "{a}"]),
         json!(["ruby", "-E", "{a}", "script.rb"]),
         json!(["perl", "script.pl", "-ne", "{a}"]),
+        json!(["perl", "-ne", "print if /x/", "{a}"]),
+        json!(["python3", "-m", "json.tool", "{a}"]),
     ] {
         assert_eq!(mistakes(&entry(&args)), "", "{args}");
+    }
+}
+
+#[test]
+fn a_program_is_what_links_lead_to_whatever_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = |name: &str, to: &str| {
+        let at = folder.path().join(name);
+        std::os::unix::fs::symlink(to, &at).unwrap();
+        at.to_str().unwrap().to_owned()
+    };
+    for name in ["perl", "awk", "env"] {
+        std::fs::write(folder.path().join(name), "").unwrap();
+    }
+    let perl = link("report", "perl");
+    let twice = link("again", "report");
+    let (awk, env) = (link("sums", "awk"), link("around", "env"));
+    for (program, args, says) in [
+        (&perl, json!(["-e", "{a}"]), "would be code behind \"-e\""),
+        (&twice, json!(["-ne", "{a}"]), "would be code behind \"-ne\""),
+        (&awk, json!(["{a}"]), "would be code behind"),
+        (&env, json!(["X=1", "{a}"]), "would be the program that"),
+        (&env, json!([perl, "-e", "{a}"]), "would be code behind \"-e\""),
+        (&perl, json!(["script.pl", "{a}"]), ""),
+    ] {
+        let entry = json!({"type": "cli", "allowedPrograms": [program], "tools": [{"name": "a", "args": args}]});
+        let said = mistakes(&entry);
+        assert!(said.contains(says) && said.is_empty() == says.is_empty(), "{program} {args}: {said}");
+    }
+}
+
+#[test]
+fn what_a_caller_says_is_no_script_on_standard_input() {
+    for (words, is_code) in [
+        (&["python3"][..], true),
+        (&["python3", "-u", "-"], true),
+        (&["env", "X=1", "node", "--input-type=module"], true),
+        (&["python3", "script.py"], false),
+        (&["python3", "-m", "json.tool"], false),
+        (&["perl", "-ne", "print if /x/"], false),
+        (&["cat"], false),
+    ] {
+        let tool = json!({"name": "a", "args": words[1..], "stdin": "{a}"});
+        let said = mistakes(&json!({"type": "cli", "allowedPrograms": [words[0]], "tools": [tool]}));
+        assert_eq!(said.contains("on its standard input"), is_code, "{words:?}: {said}");
+        assert!(is_code || said.is_empty(), "{words:?}: {said}");
     }
 }
 
@@ -254,6 +306,7 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         (&["tar", "-xf", "x.tar", "--to-command={a}"], "would be code behind \"--to-command="),
         (&["tar", "--checkpoint-action", "exec={a}", "-cf", "x", "."], "would be code behind \"--checkpoint-action"),
         (&["vim", "-es", "-c", "{a}", "file"], "would be code behind \"-c\""),
+        (&["vim.basic", "-es", "-c", "{a}", "file"], "would be code behind \"-c\""),
         (&["rsync", "-ae", "{a}", "x", "y"], "would be code behind \"-ae\""),
     ] {
         let said = mistakes(&entry(words));

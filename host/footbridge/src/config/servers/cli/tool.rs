@@ -23,7 +23,7 @@ use super::{
         program::keep_out_of_reach,
     },
     Around,
-    code::{CallersCode, of_callers},
+    code::{CallersCode, Template, of_callers},
     words::{self, BadWord},
 };
 
@@ -128,7 +128,9 @@ impl<'n> Tool<'n, '_> {
         let (args, input) = (args?, input?);
         let schema = self.fields.member("inputSchema").map(|member| member.node.to_json());
         let is_held = |name: &str| schema.as_ref().is_some_and(|schema| holds(&schema["properties"][name]));
-        if let Some(code) = command.as_deref().and_then(|command| of_callers(command, &args, is_held)) {
+        let path = around.path.as_deref();
+        let template = |program| Template { program, args: &args, input: input.as_ref(), path };
+        if let Some(code) = command.as_deref().and_then(|command| of_callers(&template(command), is_held)) {
             self.wrong::<()>(self.at, code);
         }
         let definition = self.definition(name.as_deref()?, &args, input.as_ref(), &allowed);

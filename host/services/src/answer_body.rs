@@ -7,11 +7,11 @@
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use footbridge_audit::RecordedOutcome;
 use footbridge_calls::{cause::BudgetOf, service::OpenExchange};
 use http::{HeaderMap, StatusCode, Version, response::Parts};
@@ -25,6 +25,7 @@ use crate::{
     client::gives_no_more,
     connection_task::ReadAhead,
     origin_stream::Meter,
+    pace::{PIECE, Pace},
     passing::{Begun, Passed, Passing},
     upload::UploadError,
 };
@@ -40,6 +41,9 @@ pub struct AnswerBody {
     /// What counts what comes besides.
     meter: Option<Meter>,
     passing: Passing,
+    pace: Pace,
+    /// What came and is still to be looked through.
+    left: Bytes,
     timer: Pin<Box<Sleep>>,
     silence: Duration,
     until: Instant,
@@ -97,6 +101,7 @@ struct Open {
 impl AnswerBody {
     pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, connection: CaptureConnection) -> Self {
         let (silence, until) = (begun.silence, begun.until);
+        let (passing, pace) = Passing::new(head, begun);
         let ahead = (head.version < Version::HTTP_2).then(ReadAhead::default);
         let shared = (head.version >= Version::HTTP_2).then_some(connection);
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
@@ -105,7 +110,9 @@ impl AnswerBody {
             ahead,
             shared,
             meter: Meter::of(&head.extensions),
-            passing: Passing::new(head, begun),
+            passing,
+            pace,
+            left: Bytes::new(),
             timer,
             silence,
             until,
@@ -171,11 +178,24 @@ impl AnswerBody {
                 Stage::BrokenOff => return Poll::Ready(Some(self.broken_off())),
                 Stage::Over(last) => return Poll::Ready(last.take().map(|part| Ok(*part))),
             }
+            if !self.left.is_empty() {
+                // It is no silence, and nothing that is kept back is let go of.
+                let data = ready!(self.poll_left(cx));
+                self.rest_of_time();
+                match data {
+                    Ok(data) if data.is_empty() => continue,
+                    part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
+                }
+            }
             let frame = match self.poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => return self.waiting(cx),
             };
             let data = match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) if self.passing.cost(&data) > 0 => {
+                    self.left = data;
+                    continue;
+                }
                 Some(Ok(Ok(data))) => self.passed(data),
                 // Nothing comes behind them.
                 Some(Ok(Err(frame))) => {
@@ -191,13 +211,30 @@ impl AnswerBody {
                 }
                 None => Ok(self.ended(None)),
             };
-            let time = if self.passing.holds() { HELD.min(self.silence) } else { self.silence };
-            self.timer.as_mut().reset((Instant::now() + time).min(self.until));
+            self.rest_of_time();
             match data {
                 Ok(data) if data.is_empty() => {}
                 part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
             }
         }
+    }
+
+    /// Looks through a piece of what came, once it may.
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, BrokenAnswer>> {
+        let piece = self.left.slice(..PIECE.min(self.left.len()));
+        let _turn = ready!(self.pace.poll(self.passing.cost(&piece), cx));
+        self.left.advance(piece.len());
+        let passed = self.passed(piece);
+        if !matches!(self.stage, Stage::Coming) {
+            self.left.clear();
+        }
+        Poll::Ready(passed)
+    }
+
+    /// From now on nothing may pass for as long as that may be.
+    fn rest_of_time(&mut self) {
+        let time = if self.passing.holds() { HELD.min(self.silence) } else { self.silence };
+        self.timer.as_mut().reset((Instant::now() + time).min(self.until));
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
@@ -224,7 +261,7 @@ impl AnswerBody {
             Passed::Over(of) => return Err(self.broken(BrokenAnswer::Budget(of))),
         };
         // Whoever knows the length asks no more once it is there, though an origin may say its end by itself.
-        if !self.has_come() {
+        if !self.left.is_empty() || !self.has_come() {
             return Ok(data);
         }
         let rest = self.ended(None);

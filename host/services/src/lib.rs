@@ -33,6 +33,7 @@ mod heard_out;
 mod media;
 mod no_connection;
 mod origin_stream;
+mod pace;
 mod passing;
 mod preset;
 mod proxy;

@@ -18,6 +18,7 @@ use crate::{
     credential::has_credential,
     events::{EventEnds, Last},
     media::{is_as_it_is, is_events, is_text, unread},
+    pace::Pace,
     upload::Tally,
     usage::{UsageOf, UsageReader},
 };
@@ -49,6 +50,7 @@ pub(crate) struct Begun {
     pub(crate) until: Instant,
     pub(crate) first_byte_ms: u64,
     pub(crate) spending: Option<Spending>,
+    pub(crate) pace: Pace,
 }
 
 /// What is known of what passed.
@@ -93,14 +95,15 @@ pub(crate) enum Passed {
 }
 
 impl Passing {
-    pub(crate) fn new(head: &Parts, begun: Begun) -> Self {
-        let Begun { upload, redactor, usage, first_byte_ms, spending, .. } = begun;
+    /// With the pace at which it is to be looked through.
+    pub(crate) fn new(head: &Parts, begun: Begun) -> (Self, Pace) {
+        let Begun { upload, redactor, usage, first_byte_ms, spending, pace, .. } = begun;
         let (is_text, is_as_it_is) = (is_text(&head.headers), is_as_it_is(&head.headers));
         let is_plain = is_text && is_as_it_is;
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
         let usage = usage.map(|of| Box::new(UsageReader::new(of, unread(&head.headers))));
         let events = (is_plain && is_events(&head.headers)).then(EventEnds::default);
-        Self {
+        let passing = Self {
             status: head.status,
             upload,
             received: 0,
@@ -114,7 +117,8 @@ impl Passing {
             is_whole: false,
             events,
             ending: None,
-        }
+        };
+        (passing, pace)
     }
 
     pub(crate) fn status(&self) -> StatusCode {
@@ -124,6 +128,11 @@ impl Passing {
     /// The body of its request.
     pub(crate) fn upload(&self) -> &Arc<Tally> {
         &self.upload
+    }
+
+    /// How much of these data has to be read in more than one way, bytes.
+    pub(crate) fn cost(&self, data: &[u8]) -> usize {
+        self.text.as_ref().map_or(0, |text| text.cost(data))
     }
 
     pub(crate) fn pass(&mut self, data: Bytes) -> Passed {

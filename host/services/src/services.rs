@@ -46,6 +46,7 @@ use crate::{
     connect::{Connector, Dialling, Protocols, Way, connected},
     no_connection::NoConnection,
     origin_stream::Meter,
+    pace::Pace,
     passing::Begun,
     request::Parcel,
     shape::ErrorShape,
@@ -346,14 +347,15 @@ impl Service {
         self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
-        let (spending, session) = (outgoing.spending().cloned(), outgoing.session());
+        let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.turns()));
         let own = parcel.own_headers();
         let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();
         let unusable = || Outcome::not_offered(&server);
         let call = asked_of(self.revision, request, unusable)?;
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
-        let bounds = UploadBounds { bytes: limits.request_bytes, spending: spending.clone(), sent: redactor.sent() };
+        let (bytes, sent) = (limits.request_bytes, redactor.sent());
+        let bounds = UploadBounds { bytes, spending: spending.clone(), sent, pace: pace.another() };
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
@@ -379,7 +381,7 @@ impl Service {
         let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let silence = limits.silence_time;
-        let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending };
+        let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending, pace };
         Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.websocket(response, begun, limits)
         } else {

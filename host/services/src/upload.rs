@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{
     cause::{BudgetOf, Cause},
@@ -39,6 +39,7 @@ use tokio::{
 
 use crate::{
     body_digest::{BodyDigest, HELD},
+    pace::{PIECE, Pace},
     stream_member::asks_for_stream,
 };
 
@@ -55,6 +56,8 @@ pub struct Upload(Arc<Mutex<Passage>>);
 #[derive(Debug)]
 struct Passage {
     source: Source,
+    /// What came and did not pass yet.
+    rest: Bytes,
     /// Whether anything of it was asked for.
     is_begun: bool,
     /// Whoever sends it and waits for more of it.
@@ -78,7 +81,8 @@ enum Source {
 impl Upload {
     pub(crate) fn new(body: Incoming) -> Self {
         let source = Source::Comes(body);
-        Self(Arc::new(Mutex::new(Passage { source, is_begun: false, sender: None, why: None })))
+        let rest = Bytes::new();
+        Self(Arc::new(Mutex::new(Passage { source, rest, is_begun: false, sender: None, why: None })))
     }
 
     fn lock(&self) -> MutexGuard<'_, Passage> {
@@ -128,19 +132,31 @@ impl Upload {
         if matches!(self.lock().source, Source::Stopped(_)) {
             return None;
         }
-        let UploadBounds { bytes, spending, sent } = bounds;
+        let UploadBounds { bytes, spending, sent, pace } = bounds;
         let tally = Arc::new(Tally::of(self, bytes));
-        Some((Box::new(Uploaded { tally: Arc::clone(&tally), spending, sent }), tally))
+        Some((Box::new(Uploaded { tally: Arc::clone(&tally), spending, sent, pace }), tally))
     }
 }
 
 impl Passage {
+    /// Whether there is something of it to pass, which is its rest then.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(), UploadError>>> {
+        while self.rest.is_empty() {
+            match ready!(self.next(cx)) {
+                Some(Ok(data)) => self.rest = data,
+                Some(Err(why)) => return Poll::Ready(Some(Err(why))),
+                None => return Poll::Ready(None),
+            }
+        }
+        Poll::Ready(Some(Ok(())))
+    }
+
     /// What comes next of it.
-    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, UploadError>>> {
         self.is_begun = true;
         let body = match &mut self.source {
             Source::Comes(body) => body,
-            Source::Whole(..) => return Poll::Ready(self.whole().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Whole(..) => return Poll::Ready(self.whole().map(Ok)),
             Source::Over => return Poll::Ready(None),
             // Its end would look like the end of the body.
             Source::Stopped(_) => return Poll::Ready(Some(Err(self.why.unwrap_or(UploadError::Cut)))),
@@ -151,15 +167,15 @@ impl Passage {
             }
             return Poll::Pending;
         };
-        Poll::Ready(match frame {
-            Some(Ok(frame)) if !frame.is_trailers() => {
+        Poll::Ready(match frame.map(|frame| frame.map(Frame::into_data)) {
+            Some(Ok(Ok(data))) => {
                 if body.is_end_stream() {
                     self.source = Source::Over;
                 }
-                Some(Ok(frame))
+                Some(Ok(data))
             }
             // What stands behind a body could be a credential, or hold the token: it ends here.
-            Some(Ok(_)) | None => {
+            Some(Ok(Err(_))) | None => {
                 self.source = Source::Over;
                 None
             }
@@ -178,6 +194,9 @@ impl Passage {
     }
 
     fn is_at_its_end(&self) -> bool {
+        if !self.rest.is_empty() {
+            return false;
+        }
         match &self.source {
             Source::Comes(body) => body.is_end_stream(),
             Source::Whole(bytes) => bytes.is_empty(),
@@ -195,6 +214,7 @@ impl Passage {
         if !self.is_over() {
             let source = std::mem::replace(&mut self.source, Source::Stopped(None));
             self.why = Some(why);
+            self.rest.clear();
             if let Source::Comes(body) = source {
                 self.source = Source::Stopped(Some(body));
             }
@@ -391,6 +411,8 @@ pub(crate) struct UploadBounds {
     pub(crate) spending: Option<Spending>,
     /// Values in it are left in the answer.
     pub(crate) sent: SentText,
+    /// How fast it is looked at.
+    pub(crate) pace: Pace,
 }
 
 /// A body on its way.
@@ -398,6 +420,7 @@ pub(crate) struct Uploaded {
     tally: Arc<Tally>,
     spending: Option<Spending>,
     sent: SentText,
+    pace: Pace,
 }
 
 /// Why a body ended early.
@@ -423,12 +446,11 @@ pub(crate) enum UploadError {
 
 /// Looks whether some of a body may pass, and counts it if it does.
 fn passes(
-    frame: Frame<Bytes>,
+    data: Bytes,
     tally: &Tally,
     spending: Option<&Spending>,
     sent: &mut SentText,
 ) -> Result<Frame<Bytes>, UploadError> {
-    let Some(data) = frame.data_ref() else { return Ok(frame) };
     if tally.bytes() + data.len() as u64 > tally.most as u64 {
         return Err(UploadError::Over);
     }
@@ -436,9 +458,9 @@ fn passes(
         let _first = tally.spent.set(of);
         return Err(UploadError::Spent);
     }
-    tally.passed(data);
-    sent.pass(data);
-    Ok(frame)
+    tally.passed(&data);
+    sent.pass(&data);
+    Ok(Frame::data(data))
 }
 
 impl Body for Uploaded {
@@ -447,10 +469,19 @@ impl Body for Uploaded {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         // Counted before anybody can stop it: what is recorded then is all that passed.
-        let Self { tally, spending, sent } = self.get_mut();
+        let Self { tally, spending, sent, pace } = self.get_mut();
         let mut passage = tally.upload.lock();
-        let passes = |frame| passes(frame, tally, spending.as_ref(), sent);
-        let frame = ready!(passage.next(cx)).map(|frame| frame.and_then(passes));
+        let frame = match ready!(passage.poll_rest(cx)) {
+            None => None,
+            Some(Err(why)) => Some(Err(why)),
+            Some(Ok(())) => {
+                let all = &passage.rest;
+                let piece = if sent.cost(all) == 0 { all.clone() } else { all.slice(..PIECE.min(all.len())) };
+                let _turn = ready!(pace.poll(sent.cost(&piece), cx));
+                passage.rest.advance(piece.len());
+                Some(passes(piece, tally, spending.as_ref(), sent))
+            }
+        };
         if let Some(Err(why)) = &frame {
             passage.stop(*why);
         }
@@ -466,12 +497,19 @@ impl Body for Uploaded {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.tally.upload.lock().source {
+        let passage = self.tally.upload.lock();
+        let mut left = match &passage.source {
             Source::Comes(body) => body.size_hint(),
             Source::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Source::Over => SizeHint::with_exact(0),
-            Source::Stopped(_) => SizeHint::default(),
+            Source::Stopped(_) => return SizeHint::default(),
+        };
+        let rest = passage.rest.len() as u64;
+        if let Some(most) = left.upper() {
+            left.set_upper(most.saturating_add(rest));
         }
+        left.set_lower(left.lower().saturating_add(rest));
+        left
     }
 }
 

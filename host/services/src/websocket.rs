@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use footbridge_audit::{ExchangeRecord, RecordedOutcome};
 use footbridge_calls::service::OpenExchange;
 use footbridge_core::{
@@ -23,7 +23,11 @@ use hyper_util::rt::TokioIo;
 use ring::digest::{Context as Sha, SHA1_FOR_LEGACY_USE_ONLY};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::{carried::Carried, passing::Begun};
+use crate::{
+    carried::Carried,
+    pace::{PIECE, Pace},
+    passing::Begun,
+};
 
 /// What an origin puts behind the key to show that it knows the protocol.
 const KNOWS: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -91,7 +95,7 @@ impl WebSocket {
         C: AsyncRead + AsyncWrite + Unpin,
     {
         let Some(exchange) = self.exchange else { return };
-        let Begun { redactor, first_byte_ms, until, spending, .. } = self.begun;
+        let Begun { redactor, first_byte_ms, until, spending, pace, .. } = self.begun;
         let status = StatusCode::SWITCHING_PROTOCOLS.as_u16();
         let connection = match self.connection.await {
             Ok(connection) => connection,
@@ -106,6 +110,8 @@ impl WebSocket {
             frames: Frames::default(),
             sent: redactor.sent(),
             text: redactor.stream(),
+            paces: [pace.another(), pace],
+            came: Bytes::new(),
             ready: Bytes::new(),
             is_over: false,
         };
@@ -122,6 +128,10 @@ struct Messages<S> {
     frames: Frames,
     sent: SentText,
     text: StreamRedactor,
+    /// How fast what is written is looked at, and what comes.
+    paces: [Pace; 2],
+    /// What came and is still to be looked through.
+    came: Bytes,
     /// What came and can go on.
     ready: Bytes,
     is_over: bool,
@@ -131,6 +141,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Messages<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         while this.ready.is_empty() && !this.is_over {
+            if !this.came.is_empty() {
+                let piece = this.came.slice(..PIECE.min(this.came.len()));
+                let _turn = ready!(this.paces[1].poll(this.text.cost(&piece), cx));
+                this.came.advance(piece.len());
+                this.ready = this.text.push(piece);
+                continue;
+            }
             let mut space = [0; READ];
             let mut read = ReadBuf::new(&mut space);
             let came = match Pin::new(&mut this.inner).poll_read(cx, &mut read) {
@@ -139,11 +156,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Messages<S> {
                 came => came?,
             };
             this.is_over = came.is_ready() && read.filled().is_empty();
-            this.ready = match came {
-                Poll::Ready(()) if !this.is_over => this.text.push(Bytes::copy_from_slice(read.filled())),
-                // No message waits for the next one: what could have been the beginning of a value goes on.
-                _ => this.text.finish().into(),
-            };
+            if came.is_ready() && !this.is_over {
+                this.came = Bytes::copy_from_slice(read.filled());
+                continue;
+            }
+            // No message waits for the next one: what could have been the beginning of a value goes on.
+            this.ready = this.text.finish().into();
             if came.is_pending() && this.ready.is_empty() {
                 return Poll::Pending;
             }
@@ -157,6 +175,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Messages<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Messages<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        // What is said in it is known once it is written.
+        let (bytes, cost) =
+            if this.sent.is_idle() { (bytes, 0) } else { (&bytes[..PIECE.min(bytes.len())], PIECE.min(bytes.len())) };
+        let _turn = ready!(this.paces[0].poll(cost, cx));
         let count = ready!(Pin::new(&mut this.inner).poll_write(cx, bytes))?;
         let said = this.frames.data(bytes.get(..count).unwrap_or_default());
         this.sent.pass(&said);
@@ -262,8 +284,9 @@ mod tests {
     fn messages(redactor: &Redactor) -> (Messages<DuplexStream>, DuplexStream) {
         let (inner, origin) = duplex(1 << 16);
         let (sent, text) = (redactor.sent(), redactor.stream());
-        let (frames, ready, is_over) = (Frames::default(), Bytes::new(), false);
-        (Messages { inner, frames, sent, text, ready, is_over }, origin)
+        let pace = Pace::new(std::sync::Arc::new(tokio::sync::Semaphore::new(1)));
+        let (frames, came, ready, is_over) = (Frames::default(), Bytes::new(), Bytes::new(), false);
+        (Messages { inner, frames, sent, text, paces: [pace.another(), pace], came, ready, is_over }, origin)
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use footbridge_audit::ExchangeRecord;
 use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
 
 use super::Elicit;
 use crate::{
@@ -24,12 +25,13 @@ pub struct Outgoing {
     spending: Option<Spending>,
     meta: Option<CallMeta>,
     session: u64,
+    turns: Option<Arc<Semaphore>>,
 }
 
 impl Outgoing {
     /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits, elicitor: None, spending: None, meta: None, session: 0 }
+        Self { server, request, limits, elicitor: None, spending: None, meta: None, session: 0, turns: None }
     }
 
     /// How long the call may take, and how large its result may be.
@@ -44,8 +46,14 @@ impl Outgoing {
     }
 
     /// Says whose it is.
-    pub(crate) fn of_session(self, session: u64) -> Self {
-        Self { session, ..self }
+    pub(crate) fn of_session(self, session: u64, turns: Arc<Semaphore>) -> Self {
+        Self { session, turns: Some(turns), ..self }
+    }
+
+    /// The one turn that its session has at what takes long.
+    #[must_use]
+    pub fn turns(&self) -> Arc<Semaphore> {
+        self.turns.clone().unwrap_or_else(|| Arc::new(Semaphore::new(1)))
     }
 
     /// The number of its session in this process, for what is kept apart by sessions.

@@ -196,7 +196,12 @@ impl Session {
     /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed; and without a turn it would only be slower.
-        Arc::clone(&self.large).acquire_owned().await.ok()
+        self.turns().acquire_owned().await.ok()
+    }
+
+    /// The same, for what is polled.
+    pub(crate) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.large)
     }
 
     /// Waits until so many more bytes of its bodies may be read.

@@ -27,6 +27,18 @@ pub struct SentText {
 }
 
 impl SentText {
+    /// Whether it looks for nothing.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.redactor.finder().is_none()
+    }
+
+    /// How many bytes have to be read in more than one way to look at these: none where nothing in them can be.
+    #[must_use]
+    pub fn cost(&self, bytes: &[u8]) -> usize {
+        if self.redactor.finder().is_some() { cost(&self.tail, bytes) } else { 0 }
+    }
+
     /// Looks at what is about to be sent.
     pub fn pass(&mut self, bytes: &[u8]) {
         let Some(finder) = self.redactor.finder() else { return };
@@ -73,6 +85,12 @@ impl StreamRedactor {
         !self.held.is_empty()
     }
 
+    /// How many bytes have to be read in more than one way to look at these: none where nothing in them can be.
+    #[must_use]
+    pub fn cost(&self, bytes: &[u8]) -> usize {
+        if self.finder.is_some() { cost(&self.held, bytes) } else { 0 }
+    }
+
     /// What can go on, now that these bytes came.
     #[must_use]
     pub fn push(&mut self, bytes: Bytes) -> Bytes {
@@ -116,6 +134,12 @@ impl StreamRedactor {
         self.redactor.replaced.fetch_add(1, Ordering::Relaxed);
         mark(place);
     }
+}
+
+/// How much is read in more than one way of what came behind what was kept back.
+fn cost(kept: &[u8], bytes: &[u8]) -> usize {
+    let has_escapes = |text| memchr3(b'\\', b'&', b'%', text).is_some();
+    if has_escapes(bytes) || has_escapes(kept) { kept.len() + bytes.len() } else { 0 }
 }
 
 /// How the spellings begin that are not found by what they read unescaped.
@@ -322,6 +346,18 @@ mod tests {
         assert_eq!(through(&all, answer), through(&all.sparing(["s3cret-value-0041"]), answer));
         assert_ne!(through(&all, answer), kept, "only in that answer");
         assert_eq!(through(&all.sparing(["s3cret-value-0042"]), answer), kept);
+    }
+
+    #[test]
+    fn what_can_be_read_in_one_way_alone_costs_nothing() {
+        let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+        let (mut stream, mut sent) = (redactor.stream(), redactor.sparing([]).sent());
+        assert_eq!((stream.cost(b"a plain text"), sent.cost(b"a plain text")), (0, 0));
+        assert_eq!((stream.cost(b"100 %"), sent.cost(b"100 %")), (5, 5));
+        let _passed = stream.push(Bytes::from_static(br"x \u0073"));
+        sent.pass(br"x \u0073");
+        assert!(stream.cost(b"3") > 1 && sent.cost(b"3") > 1, "with what was kept back");
+        assert_eq!(Redactor::default().stream().cost(b"100 %"), 0, "nothing is looked for");
     }
 
     #[test]

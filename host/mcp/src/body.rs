@@ -20,7 +20,6 @@ use sse_stream::Sse;
 use super::{
     ignored::SharedPace,
     interceptor::{Interceptor, Kind},
-    lines::LARGE,
     message_buffer::{BufferedMessage, Dropped, MessageBuffer, Room},
     own_thread::OwnThread,
     sse::Events,
@@ -198,7 +197,7 @@ pub(super) struct Reader {
 
 impl Reader {
     async fn arrived(&self, bytes: Vec<u8>, held: Option<Held>, out: &mut VecDeque<ServerJsonRpcMessage>) -> Kind {
-        if bytes.len() <= LARGE {
+        if !self.interceptor.takes_long(&bytes) {
             return self.interceptor.arrived(bytes, held, out);
         }
         let interceptor = Arc::clone(&self.interceptor);

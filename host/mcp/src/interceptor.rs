@@ -37,10 +37,13 @@ use super::{
     task_support::TaskSupport,
 };
 use batch::Batch;
+use footbridge_calls::resolve::QUICK;
 use footbridge_core::{budget::Held, redact::Redactor};
 use left_calls::LeftCalls;
 use unasked::ServerAsks;
 
+/// A message beyond this takes long to read, bytes.
+const LARGE: usize = 1024 * 1024;
 /// Largest batch of messages in one line, bytes.
 const MAX_BATCH: usize = 1024 * 1024;
 /// Longest message of an error that is passed on.
@@ -136,6 +139,12 @@ impl Interceptor {
     }
 
     /// What takes the values of secrets out of what the server says.
+    /// Whether a message takes too long to be read on a worker: it is large, or values of secrets could stand in it in more
+    /// ways than one.
+    pub(super) fn takes_long(&self, message: &[u8]) -> bool {
+        message.len() > LARGE || message.len() > QUICK && self.redactor.stream().cost(message) > 0
+    }
+
     pub(super) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -519,8 +528,28 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ignored::IgnoredMessages;
     use crate::pending_request::Beside;
     use footbridge_calls::events::Events;
+    use footbridge_core::secret::Secret;
+
+    #[test]
+    fn what_could_hide_a_secret_in_many_ways_takes_long_once_it_is_no_short_message() {
+        let of = |redactor: Redactor| {
+            let ignored = Arc::new(IgnoredMessages::of("x".parse().unwrap(), None, Redactor::default()));
+            Interceptor::new(redactor, ignored, false, false)
+        };
+        let (secrets, none) = (of(Redactor::new(&[Secret::new("s3cret-value")])), of(Redactor::default()));
+        for (message, long) in [
+            ("%25".repeat(QUICK / 3), false),
+            ("%25".repeat(QUICK), true),
+            ("x".repeat(QUICK + 1), false),
+            ("x".repeat(LARGE + 1), true),
+        ] {
+            assert_eq!(secrets.takes_long(message.as_bytes()), long, "{:.3} {}", message, message.len());
+            assert_eq!(none.takes_long(message.as_bytes()), message.len() > LARGE, "{}", message.len());
+        }
+    }
 
     #[test]
     fn a_call_that_was_left_may_run_until_it_is_answered_and_what_is_no_call_says_nothing() {

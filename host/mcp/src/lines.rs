@@ -4,19 +4,22 @@
 //! at end of input, on an error of either stream, or when the library closes it. A line that is cut off by
 //! the end of input is taken as it is: some servers forget the last line break.
 
-use std::{borrow::Cow, collections::VecDeque, io, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::VecDeque,
+    io,
+    sync::{Arc, LazyLock},
+};
 
+use footbridge_calls::low_threads::LowThreads;
 use footbridge_processes::launch::Reader;
-
+use futures::{FutureExt as _, future::BoxFuture};
 use rmcp::{
     RoleClient,
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
-use tokio::{
-    io::AsyncReadExt,
-    task::{JoinError, JoinHandle, spawn_blocking},
-};
+use tokio::io::AsyncReadExt;
 
 use super::{
     ignored::Pace,
@@ -28,8 +31,8 @@ use super::{
 /// What is read at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// A message beyond this is read beside the workers, bytes.
-pub(super) const LARGE: usize = 1024 * 1024;
+/// Where messages are read that take long: beside the workers, and behind them.
+static READERS: LazyLock<LowThreads> = LazyLock::new(LowThreads::new);
 
 /// U+FEFF as the first bytes of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -51,7 +54,7 @@ pub(super) struct Lines {
     filled: std::ops::Range<usize>,
     ready: VecDeque<ServerJsonRpcMessage>,
     /// A large message that is being read beside the workers, which others wait for.
-    reading: Option<JoinHandle<LargeMessage>>,
+    reading: Option<BoxFuture<'static, Option<LargeMessage>>>,
     pace: Pace,
     /// Whether there was a line.
     has_begun: bool,
@@ -145,15 +148,15 @@ impl Lines {
     }
 
     /// Takes what came of a large message.
-    async fn take_in(&mut self, read: Result<LargeMessage, JoinError>) {
+    async fn take_in(&mut self, read: Option<LargeMessage>) {
         match read {
-            Ok(LargeMessage { messages, unwanted }) => {
+            Some(LargeMessage { messages, unwanted }) => {
                 self.ready.extend(messages);
                 if unwanted > 0 {
                     self.pace.unwanted(unwanted).await;
                 }
             }
-            Err(error) => tracing::error!(%error, "a large message of a server could not be read"),
+            None => tracing::error!("a large message of a server could not be read"),
         }
     }
 
@@ -172,13 +175,14 @@ impl Lines {
                 if bytes.iter().all(u8::is_ascii_whitespace) {
                     return length;
                 }
-                if length > LARGE {
+                if self.interceptor.takes_long(&bytes) {
                     let interceptor = Arc::clone(&self.interceptor);
-                    self.reading = Some(spawn_blocking(move || {
+                    let read = move || {
                         let mut messages = VecDeque::new();
                         let kind = interceptor.arrived(bytes, held, &mut messages);
                         LargeMessage { messages, unwanted: if kind == Kind::Answer { 0 } else { length } }
-                    }));
+                    };
+                    self.reading = Some(READERS.run(read).boxed());
                     return 0;
                 }
                 match self.interceptor.arrived(bytes, held, &mut self.ready) {

@@ -31,7 +31,12 @@ fn what_may_be_read_in_more_ways_than_one_passes_whole_in_pieces() {
     let services = Services::open();
     let body = r#"%25\n&amp;"#.repeat(6_000);
     let answer = services.ask("POST /s/tracker/repeat", &["X-Note: none"], &body);
-    assert!(answer.status == 200 && answer.body == format!("/api/repeat\nnone\n{body}"), "{} {:.300}", answer.head, answer.body);
+    assert!(
+        answer.status == 200 && answer.body == format!("/api/repeat\nnone\n{body}"),
+        "{} {:.300}",
+        answer.head,
+        answer.body
+    );
     assert_eq!(services.origin.received()[0].body, body.as_bytes());
     let outcome = eventually(|| services.records.lines().into_iter().rfind(|line| line["type"] == "outcome"));
     let both = [body.len(), answer.body.len()].map(serde_json::Value::from);

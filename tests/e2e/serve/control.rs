@@ -11,6 +11,8 @@ use std::{
 use footbridge_tests::{Daemon, Host, NOBODY, PATIENCE, Running, Servers, programs, skipped};
 use serde_json::json;
 
+use super::LIST;
+
 const TEST: &str = "the_control_socket_is_closed";
 
 fn list(daemon: &Daemon) -> Command {
@@ -173,4 +175,20 @@ fn an_ordinary_user_has_a_daemon_of_their_own() {
     Running::start(&mut command).ends().fails(2, &["belongs to uid 65534, which could change it"]);
     assert_eq!(daemon.rotates("one").len(), guest.token.len());
     assert_eq!(daemon.host.session(&["revoke", "one"]).status, 0);
+}
+
+#[test]
+fn one_daemon_has_the_sockets_of_a_runtime_folder_whatever_is_removed_from_it() {
+    let daemon = Host::with(&Servers::demo()).serves();
+    let guest = daemon.opens("one", &["--policy", "open"]);
+    let serve = daemon.host.runtime().join("serve");
+    // As what removes old files does, to which a lock is one.
+    for file in fs::read_dir(&serve).unwrap().flatten() {
+        fs::remove_file(file.path()).unwrap();
+    }
+    let state = tempfile::tempdir_in(daemon.host.path()).unwrap();
+    let mut other = daemon.host.serve_of();
+    let ran = Running::start(other.env("FOOTBRIDGE_STATE", state.path())).ends();
+    ran.fails(125, &["has its sockets in", serve.to_str().unwrap(), "FOOTBRIDGE_RUNTIME"]);
+    assert_eq!(guest.posts(LIST).status, 200, "its session is still there");
 }

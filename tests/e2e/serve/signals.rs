@@ -24,7 +24,7 @@ fn a_second_one_on_the_same_state_folder_is_refused_and_told_who_is_there() {
     // Nor does one with another state folder take over the control socket.
     let mut other = daemon.host.serve_of();
     other.env("FOOTBRIDGE_STATE", daemon.host.path().join("other"));
-    Running::start(&mut other).ends().fails(125, &["control.sock", "in use"]);
+    Running::start(&mut other).ends().fails(125, &["has its sockets in", "FOOTBRIDGE_RUNTIME"]);
     assert_eq!(guest.posts(LIST).status, 200);
     assert_eq!(daemon.list().len(), 1);
 }

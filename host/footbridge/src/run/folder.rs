@@ -5,7 +5,8 @@
 //! held as long as the socket is bound, and `run-XXXX/s/`, which the sandbox sees.
 //! `run-XXXX` is closed to others (0700), and `s` can be entered by all (0711): a container whose users are remapped
 //! sees `s` alone, and as a stranger.
-//! Folders of runs that were killed are removed by the next one: their lock is free.
+//! Folders of runs that were killed are removed by the next one: their lock is free, and so is that of the folder itself,
+//! which is held as long. What removes old files from `/tmp` may take the file.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -39,7 +40,7 @@ pub(super) enum Tools<'a> {
 #[derive(Debug)]
 pub(super) struct RunFolder {
     path: PathBuf,
-    _lock: LockFile,
+    _locks: [LockFile; 2],
 }
 
 /// The folder cannot be made.
@@ -80,8 +81,8 @@ impl RunFolder {
         };
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(io(&path))?;
-        let lock = lock(&path).map_err(io(&path))?;
-        let folder = Self { path, _lock: lock };
+        let locks = locks(&path).map_err(io(&path))?;
+        let folder = Self { path, _locks: locks };
         for inner in [folder.shown(), folder.bin()] {
             DirBuilder::new().mode(0o700).create(&inner).map_err(io(&inner))?;
             // Whatever the umask is.
@@ -145,8 +146,10 @@ impl Drop for RunFolder {
     }
 }
 
-fn lock(folder: &Path) -> io::Result<LockFile> {
-    Ok(LockFile::take(&folder.join("lock"))?)
+/// Of the folder itself, and of a file in it.
+fn locks(folder: &Path) -> io::Result<[LockFile; 2]> {
+    let own = LockFile::lock(File::open(folder)?)?;
+    Ok([own, LockFile::take(&folder.join("lock"))?])
 }
 
 /// The lock of the runtime folder, which every run holds for a moment at its start.
@@ -163,7 +166,7 @@ fn sweep(runtime: &Path) {
             continue;
         }
         let folder = entry.path();
-        if let Ok(_dead) = lock(&folder) {
+        if let Ok(_dead) = locks(&folder) {
             let _ = remove_tree(&folder);
         }
     }
@@ -182,6 +185,7 @@ mod tests {
         let dead = runtime.path().join("run-dead");
         fs::create_dir(&dead).unwrap();
         fs::write(dead.join("lock"), "").unwrap();
+        fs::remove_file(living.path().join("lock")).unwrap();
         let other = RunFolder::create(runtime.path(), TOOLS).unwrap();
         assert!(!dead.exists() && living.bin().join("tool-cli").exists());
         let path = other.shown();

@@ -1,4 +1,5 @@
-//! One daemon a state folder: a lock on a file in it, held as long as the process lives.
+//! One daemon a state folder, and a folder of sockets: a lock on a file in the first and on the second itself, held as long as
+//! the process lives. Files in the second may be taken by what removes old ones from `/tmp`.
 
 use std::{
     fs::File,
@@ -32,6 +33,12 @@ pub(super) enum LockError {
         /// Who, where that can be read.
         pid: Option<u32>,
     },
+    /// Another daemon has its sockets there.
+    #[error(
+        "another footbridge serve has its sockets in {}: stop it, or name another folder with FOOTBRIDGE_RUNTIME",
+        .0.display()
+    )]
+    Sockets(PathBuf),
     /// The file system refuses.
     #[error("cannot lock {}: {source}", path.display())]
     Io {
@@ -59,6 +66,15 @@ impl StateLock {
     }
 }
 
+/// Takes the lock of a folder of sockets.
+pub(super) fn of_sockets(folder: &Path) -> Result<LockFile, LockError> {
+    let io = |source| LockError::Io { path: folder.to_owned(), source };
+    LockFile::lock(File::open(folder).map_err(io)?).map_err(|error| match error {
+        NotLocked::Held(_) => LockError::Sockets(folder.to_owned()),
+        NotLocked::Io(source) => io(source),
+    })
+}
+
 fn holder(file: File) -> Option<u32> {
     let mut text = String::new();
     file.take(32).read_to_string(&mut text).ok()?;
@@ -80,6 +96,16 @@ mod tests {
         );
         drop(first);
         StateLock::take(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_sockets_is_of_one_whatever_becomes_of_the_files_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = of_sockets(folder.path()).unwrap();
+        let text = of_sockets(folder.path()).unwrap_err().to_string();
+        assert!(text.contains("has its sockets in") && text.contains("FOOTBRIDGE_RUNTIME"), "{text}");
+        drop(first);
+        of_sockets(folder.path()).unwrap();
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     make_private(&folders.state)?;
     let _lock = StateLock::take(&folders.state)?;
     let socket = control::of_serve(&folders.runtime);
+    make_private(&folders.runtime)?;
+    let place = socket.parent().unwrap_or(&folders.runtime);
+    make_private(place)?;
+    let _of_sockets = lock::of_sockets(place)?;
     reload::log_notes(&serve.config);
     let reloader = Reloader::new(serve.files, folders.clone(), &serve.config);
     let named = serve.config.named_limits.clone();

@@ -12,6 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::FutureExt as _;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header, request::Parts};
 use hyper::body::Incoming;
 use tokio::{
@@ -120,7 +121,8 @@ impl Requests {
         let (head, incoming) = request.into_parts();
         if services::is_service_path(&head) || self.is_of_proxy(&head) {
             let (place, shutdown) = (Arc::clone(&self.place), self.shutdown.clone());
-            let upgrade = Upgrade { connection, phase, place, shutdown };
+            let no_more = std::future::pending().boxed();
+            let upgrade = Upgrade { connection, phase, place, shutdown, no_more };
             return self.service(head, incoming, upgrade).await;
         }
         let dialect = match self.route(&head) {

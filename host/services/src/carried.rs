@@ -65,6 +65,17 @@ enum CarryEnd {
     Broken(#[from] io::Error),
     #[error("its session, or the harness, ended")]
     Ended,
+    #[error("the policy of its session, or the configuration, does not let it pass any more")]
+    NotAllowed,
+}
+
+/// Why nothing more is carried, from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CarryOver {
+    /// The session is over, or the harness.
+    Ended,
+    /// Rules and services are others, and do not let it pass.
+    NotAllowed,
 }
 
 impl CarryEnd {
@@ -72,7 +83,9 @@ impl CarryEnd {
         match self {
             Self::Spent(_) => RecordedOutcome::BudgetSpent,
             Self::NotGreeted(_) => RecordedOutcome::Refused,
-            Self::Silent(_) | Self::TooLong | Self::Broken(_) | Self::Ended => RecordedOutcome::Unknown,
+            Self::Silent(_) | Self::TooLong | Self::Broken(_) | Self::Ended | Self::NotAllowed => {
+                RecordedOutcome::Unknown
+            }
         }
     }
 }
@@ -88,7 +101,7 @@ impl From<NotGreeted> for CarryEnd {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub(crate) async fn carry<C>(self, client: C, exchange: OpenExchange, over: impl Future<Output = ()>)
+    pub(crate) async fn carry<C>(self, client: C, exchange: OpenExchange, over: impl Future<Output = CarryOver>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {
@@ -103,7 +116,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Carried<S> {
             ended = pass(&mut client, &mut origin, greets.as_deref(), limits.connect_time) => ended,
             why = silent(&sent, &received, limits.silence_time) => Err(why),
             () = at(until) => Err(CarryEnd::TooLong),
-            () = over => Err(CarryEnd::Ended),
+            over = over => Err(match over {
+                CarryOver::Ended => CarryEnd::Ended,
+                CarryOver::NotAllowed => CarryEnd::NotAllowed,
+            }),
         };
         let ended = client.is_spent.map_or(ended, |budget| Err(CarryEnd::Spent(budget.word())));
         let outcome = ended.as_ref().err().map_or(RecordedOutcome::Ok, CarryEnd::outcome);

@@ -52,6 +52,7 @@ mod windows;
 pub use answer::{ServiceAnswer, ServiceBody};
 pub use answer_body::{AnswerBody, AnswerPart, BrokenAnswer};
 pub use answered::Behind;
+pub use carried::CarryOver;
 pub use credential::{Credential, bare};
 pub use environment::{EnvironmentNote, environment, environment_notes};
 pub use footbridge_core::service::TUNNELS;

@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    carried::Carried,
+    carried::{Carried, CarryOver},
     connect::{Way, connected},
     no_connection::NoConnection,
     origin_stream::OriginStream,
@@ -107,7 +107,7 @@ async fn opened(way: Way, authority: &str, limits: &ServiceLimits) -> Result<Car
 
 impl Tunnel {
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub async fn carry<C>(self, client: C, over: impl Future<Output = ()>)
+    pub async fn carry<C>(self, client: C, over: impl Future<Output = CarryOver>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {

@@ -24,7 +24,7 @@ use ring::digest::{Context as Sha, SHA1_FOR_LEGACY_USE_ONLY};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{
-    carried::Carried,
+    carried::{Carried, CarryOver},
     pace::{PIECE, Pace},
     passing::Begun,
 };
@@ -90,7 +90,7 @@ impl WebSocket {
     }
 
     /// Carries what comes and goes until both sides are done, or `over` is, and records what became of it.
-    pub async fn carry<C>(self, client: C, over: impl Future<Output = ()>)
+    pub async fn carry<C>(self, client: C, over: impl Future<Output = CarryOver>)
     where
         C: AsyncRead + AsyncWrite + Unpin,
     {

@@ -187,6 +187,13 @@ impl Stages {
     }
 }
 
+/// Whether a request would pass as rules and services are now, if whoever was asked about it says yes again.
+#[must_use]
+pub fn still_passes<F: Forward>(carrier: &F, principal: &Principal, request: &ServiceRequest) -> bool {
+    let call = resolve(carrier, principal.clone(), request.clone());
+    call.is_ok_and(|call| decide::decide(call).decision() != Decision::Deny)
+}
+
 /// Whether the service of a request is still the one that was asked about, and its session has it.
 fn is_current<F: Forward>(carrier: &F, call: &ResolvedCall) -> bool {
     let service = call.principal().session().service(call.server().as_str());

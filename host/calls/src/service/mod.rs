@@ -10,4 +10,4 @@ mod forward;
 
 pub use crate::service_call::{HeldRequest, RequestName, ServiceCall, ServiceRequest, ShownBody};
 pub use exchange::OpenExchange;
-pub use forward::{BegunAnswer, Forward, KnownService, Waiter, WholeRequest};
+pub use forward::{BegunAnswer, Forward, KnownService, Waiter, WholeRequest, still_passes};

@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderValue, Response, header, request::Parts};
 use hyper::{body::Incoming, upgrade::OnUpgrade};
 use hyper_util::rt::TokioIo;
@@ -39,13 +40,13 @@ use footbridge_calls::{
     auth::Principal,
     call::Stages,
     cause::Cause,
-    service::{Waiter, WholeRequest},
+    service::{Forward, ServiceRequest, Waiter, WholeRequest, still_passes},
     session::Session,
     watcher::Watcher,
 };
 use footbridge_services::{
-    AnswerBody, AnswerPart, Behind, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel, Tunnels,
-    WebSocket,
+    AnswerBody, AnswerPart, Behind, CarryOver, ErrorShape, Parcel, ServiceAnswer, ServiceBody, Services, Tunnel,
+    Tunnels, Upload, WebSocket,
 };
 
 pub(crate) use errors::RefusedHead;
@@ -61,6 +62,20 @@ pub(crate) struct Upgrade {
     pub(crate) place: Arc<ConnectionPlace>,
     /// Ends it with the harness.
     pub(crate) shutdown: CancellationToken,
+    /// Done once what passes over it may not any more.
+    pub(crate) no_more: BoxFuture<'static, ()>,
+}
+
+impl Upgrade {
+    /// Has it end once rules or services do not let this request pass any more, where it becomes more than a request.
+    fn ends_with_its_rules<F>(&mut self, carrier: &F, principal: &Principal, request: &ServiceRequest)
+    where
+        F: Forward + Clone + 'static,
+    {
+        if request.is_websocket || request.is_tunnel() {
+            self.no_more = passes_no_more(carrier.clone(), principal.clone(), request.clone()).boxed();
+        }
+    }
 }
 
 /// What carries requests to services out.
@@ -115,7 +130,7 @@ impl ServiceFront<'_> {
         principal: Principal,
         head: Parts,
         incoming: Incoming,
-        upgrade: Upgrade,
+        mut upgrade: Upgrade,
     ) -> Response<Pieces> {
         let asked = ServiceHead::of(&head);
         let told = self.told(&asked);
@@ -124,6 +139,7 @@ impl ServiceFront<'_> {
             Err(why) => return Box::pin(self.refuse_of(principal, &asked, why, Some(incoming))).await,
         };
         let (waits, is_websocket) = (asked.waits_to_send(), request.is_websocket);
+        upgrade.ends_with_its_rules(self.services, &principal, &request);
         let cancel = principal.session().over().child_token();
         let guard = cancel.clone().drop_guard();
         let accepts_events = waiting::accepts_events(&head.headers);
@@ -151,19 +167,23 @@ impl ServiceFront<'_> {
         match forwarded {
             Ok(answer) => self.answer(answer, told.shape, upgrade, behind),
             Err(failure) => {
-                let mut response = errors::failed(told, &failure);
                 let is_asked_for = !waits || upload.is_begun();
-                match upload.left() {
-                    // To read it would be to ask for it.
-                    Some(_) if !is_asked_for => {
-                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-                    }
-                    Some(left) => Box::pin(body::drain_upload(left, self.session)).await,
-                    None => {}
-                }
-                response
+                self.read_past(errors::failed(told, &failure), upload, is_asked_for).await
             }
         }
+    }
+
+    /// A refusal, once what was not read of the request is read past.
+    async fn read_past(&self, mut refusal: Response<Pieces>, upload: Upload, is_asked_for: bool) -> Response<Pieces> {
+        match upload.left() {
+            // To read it would be to ask for it.
+            Some(_) if !is_asked_for => {
+                refusal.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Some(left) => Box::pin(body::drain_upload(left, self.session)).await,
+            None => {}
+        }
+        refusal
     }
 
     /// The answer, while it comes.
@@ -192,7 +212,12 @@ impl ServiceFront<'_> {
     }
 
     /// Opens a tunnel, and answers once it is open. Dropping this future cancels it.
-    pub(crate) async fn open_tunnel(&self, principal: Principal, head: Parts, upgrade: Upgrade) -> Response<Pieces> {
+    pub(crate) async fn open_tunnel(
+        &self,
+        principal: Principal,
+        head: Parts,
+        mut upgrade: Upgrade,
+    ) -> Response<Pieces> {
         let asked = ServiceHead::of(&head);
         let told = self.told(&asked);
         let request = match asked.request(0) {
@@ -203,6 +228,7 @@ impl ServiceFront<'_> {
         let guard = cancel.clone().drop_guard();
         let behind = Behind { tasks: self.tasks.clone(), cancel: cancel.clone(), guard };
         let (stages, tunnels) = (Arc::clone(self.stages), Tunnels(self.services.clone()));
+        upgrade.ends_with_its_rules(&tunnels, &principal, &request);
         let waiter = Waiter { cancel, watcher: Watcher::silent() };
         let whole = WholeRequest { request, parcel: () };
         let opening = async move { stages.forward(principal, whole, &tunnels, waiter).await };
@@ -223,13 +249,24 @@ enum Far {
     WebSocket(Box<WebSocket>),
 }
 
+/// How often it is looked whether what passes over an open connection may still.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Waits until rules or services are others, and do not let a request pass any more.
+async fn passes_no_more<F: Forward>(carrier: F, principal: Principal, request: ServiceRequest) {
+    while still_passes(&carrier, &principal, &request) {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
 /// Carries what passes over a connection to its end.
 async fn carry(far: Far, upgrade: Upgrade, behind: Behind) {
-    let Upgrade { connection, place: _place, shutdown, .. } = upgrade;
+    let Upgrade { connection, place: _place, shutdown, no_more, .. } = upgrade;
     let over = async {
         tokio::select! {
-            () = behind.cancel.cancelled() => {}
-            () = shutdown.cancelled() => {}
+            () = behind.cancel.cancelled() => CarryOver::Ended,
+            () = shutdown.cancelled() => CarryOver::Ended,
+            () = no_more => CarryOver::NotAllowed,
         }
     };
     match (connection.await, far) {

@@ -13,7 +13,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use super::{Services, origin::FLOOD};
+use super::{Services, origin::FLOOD, refusals::reload};
 use crate::{
     bridge::{LONG, eventually},
     client::{Answer, Client, head},
@@ -200,6 +200,23 @@ fn silence_and_the_end_of_the_harness_end_a_tunnel() {
     second.read_exact(&mut [0; 15]).unwrap();
     drop(services);
     other.must_end();
+}
+
+#[test]
+fn a_tunnel_that_the_configuration_or_the_policy_does_not_have_any_more_ends() {
+    let some = |decision: &str| format!("[[policies.some.rules]]\ndecision = \"{decision}\"\n");
+    for (policy, is_there) in [("open", false), ("some", true)] {
+        let services = Services::start(policy, &some("allow"));
+        let mut tunnel = opens(&services);
+        let mut tls = tls(&services, &tunnel, "localhost");
+        tls.write_all(b"GET /api/echo HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+        tls.read_exact(&mut [0; 15]).unwrap();
+        let tunnels = format!("[tunnels]\nallow = [\"localhost:{}\"]\nallow_private = true\n", services.origin.port);
+        let _gone = reload(&services, &(some("deny") + if is_there { &tunnels } else { "" }));
+        tunnel.must_end();
+        let outcome = ended(&services);
+        assert!(outcome["detail"].as_str().unwrap().contains("does not let it pass any more"), "{policy}: {outcome}");
+    }
 }
 
 /// A server without TLS that says what it heard.

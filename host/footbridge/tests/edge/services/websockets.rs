@@ -170,13 +170,29 @@ fn a_websocket_of_a_model_ends_where_its_session_gets_a_budget_of_tokens() {
     let mut client = opened(&models);
     say(&mut client, "hi");
     assert_eq!(hear(&client), "hi");
-    let reloaded = reload(&models, "[limits.budget]\ntokens = 5\n[services.second]\nurl = \"https://localhost:1\"\n");
+    let reloaded = reload(
+        &models,
+        "[limits.budget]\ntokens = 5\n[services.second]\npreset = \"openai\"\nurl = \"https://localhost:1\"\n\
+         websocket = true\nrequests = [\"GET /websocket\"]\n",
+    );
     assert_eq!(reloaded.budgets.len(), 1);
     say(&mut client, "more");
     client.must_end();
     let spent = outcome(&models);
     assert_eq!(spent["outcome"], "budget_spent", "{spent}");
     assert!(spent["detail"].as_str().unwrap().contains("budget.tokens"), "{spent}");
+}
+
+#[test]
+fn what_its_service_does_not_take_any_more_ends_a_websocket() {
+    let services = services("open", "");
+    let mut client = opened(&services);
+    say(&mut client, "hi");
+    assert_eq!(hear(&client), "hi");
+    let _none = reload(&services, "[services.second]\nurl = \"https://localhost:1\"\n");
+    client.must_end();
+    let ended = outcome(&services);
+    assert!(ended["detail"].as_str().unwrap().contains("does not let it pass any more"), "{ended}");
 }
 
 #[test]

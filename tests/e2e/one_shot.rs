@@ -522,7 +522,7 @@ fn what_is_waited_for_is_on_a_line_of_the_terminal_and_gone_behind_it() {
     assert_eq!(called.ends().status, 0);
     let (mut person, list) = (Person::new(), host.one_shot_of(&["tools"]));
     let listed = person.starts(&list);
-    person.sees("Starting and listing mute (1 s)");
+    person.sees("Starting and listing mute");
     person.sees("(because: ");
     assert!(person.seen_since(" s)\u{1b}[K\u{1b}[?7h").starts_with(gone), "the line is gone");
     assert_eq!(listed.ends().status, 0);

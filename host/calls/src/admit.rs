@@ -207,9 +207,9 @@ impl Audit {
 fn departing(call: ResolvedCall) -> Outgoing {
     let spending = spending(&call);
     let session = call.principal().session();
-    let (limits, serial, turns) = (Arc::clone(session.limits()), session.serial(), session.turns());
+    let (limits, serial, looks) = (Arc::clone(session.limits()), session.serial(), session.looks());
     let (server, request, meta) = call.into_request();
-    Outgoing::new(server, request, limits).of_session(serial, turns).with_meta(meta).with_spending(spending)
+    Outgoing::new(server, request, limits).of_session(serial, looks).with_meta(meta).with_spending(spending)
 }
 
 /// What a request to a service spends.

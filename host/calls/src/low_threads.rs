@@ -28,7 +28,11 @@ fn processors() -> usize {
 
 /// Places of those that work at once, whatever their stage, in the order in which they ask. One that is lent out is
 /// given back when its permit is dropped, and nobody closes this.
-static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() - 1).max(1)));
+static PLACES: LazyLock<Arc<Semaphore>> = LazyLock::new(places);
+
+fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new((processors() - 1).max(1)))
+}
 
 /// How long one waits for more work, unless it is the last.
 const IDLE: Duration = Duration::from_secs(10);
@@ -46,6 +50,7 @@ struct Shared {
     /// There is work, or no more will come.
     changed: Condvar,
     most: usize,
+    places: Arc<Semaphore>,
 }
 
 /// Where something to do is, and how many threads there are for it.
@@ -69,12 +74,19 @@ impl LowThreads {
     /// None of them is started before there is work.
     #[must_use]
     pub fn new() -> Self {
-        Self::at_most(processors() + 2)
+        Self::at_most(processors() + 2, Arc::clone(&PLACES))
     }
 
-    fn at_most(most: usize) -> Self {
+    /// Those that have places of their own: what servers send, however much, is not to keep what guests wait for from
+    /// having one.
+    #[must_use]
+    pub fn apart() -> Self {
+        Self::at_most(processors() + 2, places())
+    }
+
+    fn at_most(most: usize, places: Arc<Semaphore>) -> Self {
         let (queue, changed) = (Mutex::default(), Condvar::new());
-        Self(Arc::new(Handed(Arc::new(Shared { queue, changed, most }))))
+        Self(Arc::new(Handed(Arc::new(Shared { queue, changed, most, places }))))
     }
 
     /// Carries work out there, after what came before it. It goes on when nobody waits for it any more. None if it
@@ -89,7 +101,6 @@ impl LowThreads {
             }
         });
         if let Err(work) = self.0.0.take_on(work) {
-            let _place = PLACES.acquire().await;
             work();
         }
         done.await.ok()
@@ -129,7 +140,7 @@ impl Shared {
     fn work(&self) {
         give_way();
         while let Some(work) = self.next() {
-            let _place = futures::executor::block_on(PLACES.acquire());
+            let _place = futures::executor::block_on(self.places.acquire());
             work();
         }
     }
@@ -195,7 +206,7 @@ mod tests {
     async fn without_a_thread_to_be_had_it_is_done_here() {
         let here = thread::current().id();
         for (most, is_here) in [(0, true), (1, false)] {
-            let threads = LowThreads::at_most(most);
+            let threads = LowThreads::at_most(most, places());
             assert_eq!(threads.run(move || thread::current().id() == here).await, Some(is_here));
         }
     }

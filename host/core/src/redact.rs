@@ -29,7 +29,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::secret::Secret;
 use stream::Beginnings;
-pub use stream::{SentText, StreamRedactor};
+pub use stream::{LookPiece, SentText, StreamRedactor};
 use unescaped::Unescaped;
 
 /// Shortest value that is looked for, bytes.

@@ -127,9 +127,10 @@ impl Write for LineWriter {
             return Ok(line.len());
         }
         drop(file);
-        waiting::step_aside();
-        let mut standard_error = STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
-        standard_error.take(&text, self.format, &mut io::stderr());
+        waiting::aside(|| {
+            let mut standard_error = STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+            standard_error.take(&text, self.format, &mut io::stderr());
+        });
         Ok(line.len())
     }
 

@@ -24,16 +24,14 @@ pub(crate) fn error(error: &anyhow::Error) {
         }
         said = cause;
     }
-    waiting::step_aside();
     // Without a standard error there is nobody to tell.
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = waiting::aside(|| io::stderr().write_all(text.as_bytes()));
 }
 
 /// Prints a line for whoever is watching, on standard error.
 pub(crate) fn note(text: &str) {
-    waiting::step_aside();
     // Without a standard error there is nobody to tell.
-    let _ = io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes());
+    let _ = waiting::aside(|| io::stderr().write_all(format!("{}\n", EscapedLines(text)).as_bytes()));
 }
 
 /// A number with what it counts, as in `1 call` and `2 calls`.

@@ -77,11 +77,13 @@ fn draw(text: &str) {
     }
 }
 
-/// Takes the line off the screen for something else that is written below; it comes back by itself.
-pub(crate) fn step_aside() {
-    if let Some(line) = &mut screen().0 {
+/// Writes something else, with the line off the screen; it comes back by itself, below.
+pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
+    let mut screen = screen();
+    if let Some(line) = &mut screen.0 {
         line.take_away();
     }
+    write()
 }
 
 /// As long as this lives the screen is somebody else's.

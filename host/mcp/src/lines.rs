@@ -32,7 +32,7 @@ use super::{
 const CHUNK: usize = 16 * 1024;
 
 /// Where messages are read that take long: beside the workers, and behind them.
-static READERS: LazyLock<LowThreads> = LazyLock::new(LowThreads::new);
+static READERS: LazyLock<LowThreads> = LazyLock::new(LowThreads::apart);
 
 /// U+FEFF as the first bytes of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();

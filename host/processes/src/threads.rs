@@ -15,9 +15,10 @@ pub fn can_start(count: usize) -> io::Result<()> {
     thread::scope(|scope| {
         let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = || drop(gate.lock());
-        let started = (0..count).try_for_each(|_| thread::Builder::new().spawn_scoped(scope, wait).map(drop));
+        let all: Vec<_> = (0..count).map(|_| thread::Builder::new().spawn_scoped(scope, wait)).collect();
         drop(closed);
-        started
+        // Until they are gone, so that there is room for others.
+        all.into_iter().try_for_each(|one| one.map(|thread| drop(thread.join())))
     })
     .map_err(|error| {
         let what =

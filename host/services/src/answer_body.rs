@@ -11,9 +11,10 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use footbridge_audit::RecordedOutcome;
 use footbridge_calls::{cause::BudgetOf, service::OpenExchange};
+use footbridge_core::redact::LookPiece;
 use http::{HeaderMap, StatusCode, Version, response::Parts};
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper_util::client::legacy::connect::CaptureConnection;
@@ -25,7 +26,7 @@ use crate::{
     client::gives_no_more,
     connection_task::ReadAhead,
     origin_stream::Meter,
-    pace::{PIECE, Pace},
+    pace::Pace,
     passing::{Begun, Passed, Passing},
     upload::UploadError,
 };
@@ -180,7 +181,11 @@ impl AnswerBody {
             }
             if !self.left.is_empty() {
                 // It is no silence, and nothing that is kept back is let go of.
-                let data = ready!(self.poll_left(cx));
+                let data = match self.poll_left(cx) {
+                    Poll::Ready(data) => data,
+                    Poll::Pending if Instant::now() < self.until => return Poll::Pending,
+                    Poll::Pending => return Poll::Ready(Some(Err(self.broken(BrokenAnswer::TooLong)))),
+                };
                 self.rest_of_time();
                 match data {
                     Ok(data) if data.is_empty() => continue,
@@ -192,7 +197,7 @@ impl AnswerBody {
                 Poll::Pending => return self.waiting(cx),
             };
             let data = match frame.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) if self.passing.cost(&data) > 0 => {
+                Some(Ok(Ok(data))) if self.passing.next_piece(&data) != (LookPiece { length: data.len(), cost: 0 }) => {
                     self.left = data;
                     continue;
                 }
@@ -221,12 +226,13 @@ impl AnswerBody {
 
     /// Looks through a piece of what came, once it may.
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, BrokenAnswer>> {
-        let piece = self.left.slice(..PIECE.min(self.left.len()));
-        let _turn = ready!(self.pace.poll(self.passing.cost(&piece), cx));
-        self.left.advance(piece.len());
+        let LookPiece { length, cost } = self.passing.next_piece(&self.left);
+        let _turn = ready!(self.pace.poll(cost, cx));
+        // What is left then has nothing of what came any more.
+        let piece = self.left.split_to(length);
         let passed = self.passed(piece);
         if !matches!(self.stage, Stage::Coming) {
-            self.left.clear();
+            self.left = Bytes::new();
         }
         Poll::Ready(passed)
     }

@@ -7,7 +7,7 @@ use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{cause::BudgetOf, session::Spending};
 use footbridge_core::{
     digest::digest_text,
-    redact::{Redactor, StreamRedactor},
+    redact::{LookPiece, Redactor, StreamRedactor},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use crate::{
     credential::has_credential,
     events::{EventEnds, Last},
     media::{is_as_it_is, is_events, is_text, unread},
-    pace::Pace,
+    pace::{PIECE, Pace},
     upload::Tally,
     usage::{UsageOf, UsageReader},
 };
@@ -130,9 +130,10 @@ impl Passing {
         &self.upload
     }
 
-    /// How much of these data has to be read in more than one way, bytes.
-    pub(crate) fn cost(&self, data: &[u8]) -> usize {
-        self.text.as_ref().map_or(0, |text| text.cost(data))
+    /// What of these data is to be looked through next.
+    pub(crate) fn next_piece(&self, data: &[u8]) -> LookPiece {
+        let all = LookPiece { length: data.len(), cost: 0 };
+        self.text.as_ref().map_or(all, |text| text.next_piece(data, PIECE))
     }
 
     pub(crate) fn pass(&mut self, data: Bytes) -> Passed {

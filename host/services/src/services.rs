@@ -347,7 +347,7 @@ impl Service {
         self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
-        let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.turns()));
+        let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.looks()));
         let own = parcel.own_headers();
         let redactor = self.sparing(&outgoing, &own);
         let (server, request) = outgoing.into_parts();

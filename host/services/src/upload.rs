@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{
     cause::{BudgetOf, Cause},
@@ -27,7 +27,7 @@ use footbridge_calls::{
 use footbridge_core::{
     budget::{Held, Share},
     digest::{Digest, digest_text},
-    redact::SentText,
+    redact::{LookPiece, SentText},
 };
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
@@ -214,7 +214,7 @@ impl Passage {
         if !self.is_over() {
             let source = std::mem::replace(&mut self.source, Source::Stopped(None));
             self.why = Some(why);
-            self.rest.clear();
+            self.rest = Bytes::new();
             if let Source::Comes(body) = source {
                 self.source = Source::Stopped(Some(body));
             }
@@ -475,10 +475,10 @@ impl Body for Uploaded {
             None => None,
             Some(Err(why)) => Some(Err(why)),
             Some(Ok(())) => {
-                let all = &passage.rest;
-                let piece = if sent.cost(all) == 0 { all.clone() } else { all.slice(..PIECE.min(all.len())) };
-                let _turn = ready!(pace.poll(sent.cost(&piece), cx));
-                passage.rest.advance(piece.len());
+                let LookPiece { length, cost } = sent.next_piece(&passage.rest, PIECE);
+                let _turn = ready!(pace.poll(cost, cx));
+                // What was held for it is free once it is sent.
+                let piece = passage.rest.split_to(length);
                 Some(passes(piece, tally, spending.as_ref(), sent))
             }
         };
@@ -526,7 +526,7 @@ impl Drop for Uploaded {
 
 #[cfg(test)]
 mod tests {
-    use footbridge_core::budget::Budget;
+    use footbridge_core::{budget::Budget, redact::Redactor, secret::Secret};
     use http_body_util::Full;
 
     use super::*;
@@ -541,5 +541,24 @@ mod tests {
         assert!(budget.take(200 * 1024).is_err(), "an origin has not taken it yet");
         drop(queued);
         assert!(budget.take(200 * 1024).is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_counts_no_more_while_its_answer_goes_on() {
+        let budget = Budget::new(256 * 1024);
+        let bytes = collect(&mut Full::from(vec![b'%'; 100 * 1024]), &budget.share(), 1 << 20).await.unwrap();
+        let (source, rest) = (Source::Whole(bytes), Bytes::new());
+        let upload = Upload(Arc::new(Mutex::new(Passage { source, rest, is_begun: false, sender: None, why: None })));
+        let sent = Redactor::new(&[Secret::new("s3cret-value")]).sparing([]).sent();
+        let pace = Pace::new(Arc::new(tokio::sync::Semaphore::new(1)));
+        let bounds = UploadBounds { bytes: 1 << 20, spending: None, sent, pace };
+        let (mut body, tally) = upload.into_body(bounds).unwrap();
+        let mut sizes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            sizes.push(frame.unwrap().into_data().unwrap().len());
+        }
+        assert_eq!((sizes.iter().sum::<usize>(), sizes.iter().max()), (100 * 1024, Some(&PIECE)));
+        assert!(tally.is_whole() && tally.bytes() == 100 * 1024);
+        assert!(budget.take(200 * 1024).is_ok(), "it is kept for the tally");
     }
 }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use footbridge_audit::{ExchangeRecord, RecordedOutcome};
 use footbridge_calls::service::OpenExchange;
 use footbridge_core::{
     limits::ServiceLimits,
-    redact::{SentText, StreamRedactor},
+    redact::{LookPiece, SentText, StreamRedactor},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use hyper::upgrade::OnUpgrade;
@@ -142,9 +142,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Messages<S> {
         let this = self.get_mut();
         while this.ready.is_empty() && !this.is_over {
             if !this.came.is_empty() {
-                let piece = this.came.slice(..PIECE.min(this.came.len()));
-                let _turn = ready!(this.paces[1].poll(this.text.cost(&piece), cx));
-                this.came.advance(piece.len());
+                let LookPiece { length, cost } = this.text.next_piece(&this.came, PIECE);
+                let _turn = ready!(this.paces[1].poll(cost, cx));
+                let piece = this.came.split_to(length);
                 this.ready = this.text.push(piece);
                 continue;
             }

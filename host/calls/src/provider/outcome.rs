@@ -25,13 +25,13 @@ pub struct Outgoing {
     spending: Option<Spending>,
     meta: Option<CallMeta>,
     session: u64,
-    turns: Option<Arc<Semaphore>>,
+    looks: Option<Arc<Semaphore>>,
 }
 
 impl Outgoing {
     /// For `admit`, which makes admissions. The limits are those of the call's session.
     pub(crate) fn new(server: ServerName, request: OutgoingRequest, limits: Arc<Limits>) -> Self {
-        Self { server, request, limits, elicitor: None, spending: None, meta: None, session: 0, turns: None }
+        Self { server, request, limits, elicitor: None, spending: None, meta: None, session: 0, looks: None }
     }
 
     /// How long the call may take, and how large its result may be.
@@ -46,14 +46,14 @@ impl Outgoing {
     }
 
     /// Says whose it is.
-    pub(crate) fn of_session(self, session: u64, turns: Arc<Semaphore>) -> Self {
-        Self { session, turns: Some(turns), ..self }
+    pub(crate) fn of_session(self, session: u64, looks: Arc<Semaphore>) -> Self {
+        Self { session, looks: Some(looks), ..self }
     }
 
-    /// The one turn that its session has at what takes long.
+    /// The one turn that its session has at looking through what passes.
     #[must_use]
-    pub fn turns(&self) -> Arc<Semaphore> {
-        self.turns.clone().unwrap_or_else(|| Arc::new(Semaphore::new(1)))
+    pub fn looks(&self) -> Arc<Semaphore> {
+        self.looks.clone().unwrap_or_else(|| Arc::new(Semaphore::new(1)))
     }
 
     /// The number of its session in this process, for what is kept apart by sessions.

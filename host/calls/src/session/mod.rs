@@ -69,6 +69,8 @@ pub struct Session {
     in_flight: Arc<Semaphore>,
     services: ServiceUse,
     large: Arc<Semaphore>,
+    /// At looking through what passes.
+    looks: Arc<Semaphore>,
 }
 
 /// What opens a session now.
@@ -113,6 +115,7 @@ impl Session {
             in_flight: Arc::new(Semaphore::new(calls.in_flight_per_session)),
             services: ServiceUse::new(&spec, &limits),
             large: Arc::new(Semaphore::new(1)),
+            looks: Arc::new(Semaphore::new(1)),
             limits: Arc::new(limits),
             spec,
         }
@@ -196,12 +199,12 @@ impl Session {
     /// The one turn that a session has at what takes long: others must not wait behind all that one sends.
     pub async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         // Never closed; and without a turn it would only be slower.
-        self.turns().acquire_owned().await.ok()
+        Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// The same, for what is polled.
-    pub(crate) fn turns(&self) -> Arc<Semaphore> {
-        Arc::clone(&self.large)
+    /// The one turn that it has at looking through what passes, for a moment each.
+    pub(crate) fn looks(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.looks)
     }
 
     /// Waits until so many more bytes of its bodies may be read.

@@ -33,10 +33,10 @@ impl SentText {
         self.redactor.finder().is_none()
     }
 
-    /// How many bytes have to be read in more than one way to look at these: none where nothing in them can be.
+    /// What of these bytes is to be looked at next, in pieces of this size where that takes long.
     #[must_use]
-    pub fn cost(&self, bytes: &[u8]) -> usize {
-        if self.redactor.finder().is_some() { cost(&self.tail, bytes) } else { 0 }
+    pub fn next_piece(&self, bytes: &[u8], size: usize) -> LookPiece {
+        if self.is_idle() { LookPiece::whole(bytes) } else { LookPiece::of(&self.tail, bytes, size) }
     }
 
     /// Looks at what is about to be sent.
@@ -65,6 +65,12 @@ impl Redactor {
         StreamRedactor { redactor: self.clone(), finder: self.finder(), held: Vec::new() }
     }
 
+    /// Whether values could stand in these bytes in more than one way, so that looking for them takes long.
+    #[must_use]
+    pub fn takes_long(&self, bytes: &[u8]) -> bool {
+        self.finder().is_some() && has_escapes(bytes)
+    }
+
     /// For what a call sends in pieces, of one that is [`sparing`](Self::sparing) and of this call alone.
     #[must_use]
     pub fn sent(&self) -> SentText {
@@ -85,10 +91,10 @@ impl StreamRedactor {
         !self.held.is_empty()
     }
 
-    /// How many bytes have to be read in more than one way to look at these: none where nothing in them can be.
+    /// What of these bytes is to be looked at next, in pieces of this size where that takes long.
     #[must_use]
-    pub fn cost(&self, bytes: &[u8]) -> usize {
-        if self.finder.is_some() { cost(&self.held, bytes) } else { 0 }
+    pub fn next_piece(&self, bytes: &[u8], size: usize) -> LookPiece {
+        if self.is_idle() { LookPiece::whole(bytes) } else { LookPiece::of(&self.held, bytes, size) }
     }
 
     /// What can go on, now that these bytes came.
@@ -136,10 +142,40 @@ impl StreamRedactor {
     }
 }
 
-/// How much is read in more than one way of what came behind what was kept back.
-fn cost(kept: &[u8], bytes: &[u8]) -> usize {
-    let has_escapes = |text| memchr3(b'\\', b'&', b'%', text).is_some();
-    if has_escapes(bytes) || has_escapes(kept) { kept.len() + bytes.len() } else { 0 }
+/// The next piece of some bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookPiece {
+    /// How long it is, bytes.
+    pub length: usize,
+    /// How many bytes have to be read in more than one way for it: none where nothing in them can be.
+    pub cost: usize,
+}
+
+impl LookPiece {
+    fn whole(bytes: &[u8]) -> Self {
+        Self { length: bytes.len(), cost: 0 }
+    }
+
+    /// Of what came behind what was kept back: all up to the first escape, or as much as that.
+    fn of(kept: &[u8], bytes: &[u8], size: usize) -> Self {
+        let escape = if has_escapes(kept) { Some(0) } else { first_escape(bytes) };
+        match escape {
+            None => Self::whole(bytes),
+            Some(at) if at >= size => Self { length: at, cost: 0 },
+            Some(_) => {
+                let length = bytes.len().min(size);
+                Self { length, cost: kept.len() + length }
+            }
+        }
+    }
+}
+
+fn first_escape(bytes: &[u8]) -> Option<usize> {
+    memchr3(b'\\', b'&', b'%', bytes)
+}
+
+fn has_escapes(bytes: &[u8]) -> bool {
+    first_escape(bytes).is_some()
 }
 
 /// How the spellings begin that are not found by what they read unescaped.
@@ -352,12 +388,20 @@ mod tests {
     fn what_can_be_read_in_one_way_alone_costs_nothing() {
         let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
         let (mut stream, mut sent) = (redactor.stream(), redactor.sparing([]).sent());
-        assert_eq!((stream.cost(b"a plain text"), sent.cost(b"a plain text")), (0, 0));
-        assert_eq!((stream.cost(b"100 %"), sent.cost(b"100 %")), (5, 5));
+        let piece = |length, cost| LookPiece { length, cost };
+        for (text, next) in [
+            ("a plain text", piece(12, 0)),
+            ("100 %", piece(5, 5)),
+            ("100 % and more", piece(6, 6)),
+            ("more than it, and then %", piece(23, 0)),
+        ] {
+            let text = text.as_bytes();
+            assert_eq!([stream.next_piece(text, 6), sent.next_piece(text, 6)], [next; 2]);
+        }
         let _passed = stream.push(Bytes::from_static(br"x \u0073"));
         sent.pass(br"x \u0073");
-        assert!(stream.cost(b"3") > 1 && sent.cost(b"3") > 1, "with what was kept back");
-        assert_eq!(Redactor::default().stream().cost(b"100 %"), 0, "nothing is looked for");
+        assert!(stream.next_piece(b"3", 6).cost > 1 && sent.next_piece(b"3", 6).cost > 1, "with what was kept back");
+        assert_eq!(Redactor::default().stream().next_piece(b"100 %", 3), piece(5, 0), "nothing is looked for");
     }
 
     #[test]

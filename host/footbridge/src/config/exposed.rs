@@ -31,7 +31,14 @@ const RUNNERS: [&str; 39] = [
     "php", "pipx", "pnpm", "pnpx", "poetry", "rake", "ruby", "sh", "uv", "uvx", "yarn", "zsh",
 ];
 /// Words of theirs behind which what is to be run is named.
-const RUN_WORDS: [&str; 6] = ["build", "dev", "exec", "run", "start", "x"];
+const RUN_WORDS: [(&str, [&str; 2]); 6] = [
+    ("bun", ["run", "x"]),
+    ("deno", ["run", "serve"]),
+    ("dotnet", ["run", "build"]),
+    ("go", ["run", "build"]),
+    ("nix", ["run", "build"]),
+    ("uv", ["run", "build"]),
+];
 /// Those of them for which any argument and variable may be a folder to go to.
 const SHELLS: [&str; 5] = ["bash", "dash", "fish", "sh", "zsh"];
 /// Beginnings of names of further ones, with a version behind it.
@@ -312,10 +319,15 @@ fn code_among(program: Starting<'_>) -> impl Iterator<Item = (&str, PathBuf)> {
     let args = program.args;
     let runs_folders = is_runner(program.command) || STARTERS.contains(&file_name(program.command));
     let has_script = has_script(program) || starts_for_each(program);
-    let mut words = args.iter().enumerate().filter(|(_, arg)| !arg.starts_with('-'));
-    let first_word = words.next().map(|(at, _)| at);
-    let is_run = |at: usize| RUN_WORDS.contains(&args[at].as_str());
-    let run_word = first_word.filter(|at| is_run(*at)).and_then(|_| words.next()).map(|(at, _)| at);
+    let first_word = args.iter().position(|arg| !arg.starts_with('-'));
+    let is_run = |word: &str| {
+        let mut known = RUN_WORDS.iter().filter(|(name, _)| *name == file_name(program.command));
+        known.any(|(_, words)| words.contains(&word))
+    };
+    let behind = first_word.filter(|at| is_run(&args[*at])).map_or(args.len(), |at| at + 1);
+    // Behind that there are the program's own.
+    let own = args.len() - args[behind..].iter().skip_while(|arg| *arg != "--").count();
+    let run_word = (behind..own).find(|at| !args[*at].starts_with('-'));
     let own_flags = OWN_FOLDER_FLAGS.iter().find(|(name, _)| *name == file_name(program.command));
     let own_flags = own_flags.map_or(&[][..], |(_, flags)| flags);
     let of = move |(at, arg): (usize, &'_ String)| -> Option<PathBuf> {
@@ -555,6 +567,10 @@ mod tests {
             (&["go", "run", "./cmd", "@g"], None),
             (&["uv", "run", "mcp-server-git", "@g"], None),
             (&["node", "server.js", "-d", "@g"], None),
+            (&["cargo", "run", "-q", "--release", "--", "@g"], None),
+            (&["npm", "start", "--", "@g"], None),
+            (&["yarn", "start", "@g"], None),
+            (&["dotnet", "run", "--no-build", "--", "@g"], None),
             (&["env"], None),
         ] {
             let variables: &[_] = if words[0] == "sh" { &[] } else { &[("ROOT", "@g")] };

@@ -17,7 +17,10 @@ use crate::control::{
         Refusal, RefusalKind,
     },
 };
-use crate::{report, waiting::WaitLine};
+use crate::{
+    report,
+    waiting::{self, WaitLine},
+};
 use footbridge_cli::{output, typed::BadTypedArguments};
 use footbridge_proto::approval::ApprovalStatus;
 
@@ -140,8 +143,7 @@ fn heard(method: &str, params: &RawValue, json: bool) {
         return;
     };
     if json {
-        output::print_error(&format!("{}\n", json!({ "approval": held })));
-        return;
+        return waiting::aside(|| output::print_error(&format!("{}\n", json!({ "approval": held }))));
     }
     let CallHeld { id, state, expires_at, summary } = held;
     if state != ApprovalStatus::Pending {

@@ -110,6 +110,8 @@ fn in_a_child(work: impl FnOnce() -> nix::Result<()>) -> nix::Result<()> {
                 Err(Errno::EINTR) => {}
                 Ok(WaitStatus::Exited(_, 0)) => return Ok(()),
                 Ok(WaitStatus::Exited(_, errno)) => return Err(Errno::from_raw(errno)),
+                // As some service managers do with what may not be called.
+                Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => return Err(Errno::EPERM),
                 // It was killed, or nobody knows.
                 Ok(_) | Err(_) => return Err(Errno::ECHILD),
             }
@@ -128,7 +130,7 @@ fn enter_namespaces() -> io::Result<()> {
 }
 
 fn errno_of(error: io::Error) -> Errno {
-    Errno::from_raw(error.raw_os_error().unwrap_or(0))
+    Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EINVAL as i32))
 }
 
 /// The whole life of the first process: the kernel takes its orphans off it, and kills it with the keeper.

@@ -40,6 +40,10 @@ const INTERPRETERS: [Interpreter; 11] = [
     Interpreter { name: "python", letters: "c", words: &[], ending: "c" },
     Interpreter { name: "ruby", letters: "cer", words: &[], ending: "" },
 ];
+/// Those that run a module by its name.
+const MODULES: [&str; 2] = ["pypy", "python"];
+/// Flags by which one looks at a script, and runs none.
+const CHECKS: [(&str, &str); 3] = [("node", "--check"), ("nodejs", "--check"), ("php", "-l")];
 /// First words that are no script.
 const SUBCOMMANDS: [&str; 4] = ["eval", "repl", "run", "x"];
 
@@ -208,7 +212,8 @@ impl Interpreter {
     /// The one that a program is, by its name: `python3.11` is `python`.
     fn of(program: &str) -> Option<&'static Self> {
         let name = Path::new(program).file_name()?.to_str()?;
-        let name = name.split(|c: char| c.is_ascii_digit()).next()?.trim_end_matches('-');
+        // `python3-config` is another program.
+        let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
         INTERPRETERS.iter().find(|one| one.name == name)
     }
 
@@ -218,6 +223,9 @@ impl Interpreter {
             return Some(CallersCode::Code(flag.to_owned()));
         }
         let own = &parts[..self.script(parts)];
+        if self.names_module(own) || own.iter().any(|part| CHECKS.contains(&(self.name, part.text.as_str()))) {
+            return None;
+        }
         let has_code = |part: &Part| ends_in(&part.text, self.letters) || self.words.contains(&part.text.as_str());
         if own.iter().any(has_code) {
             return None;
@@ -232,9 +240,21 @@ impl Interpreter {
         if words.next().is_some_and(is_script) {
             return Some(CallersCode::Script(program.to_owned()));
         }
-        let is_flag = |part: &Part| part.text.starts_with('-') && !part.text.ends_with('m');
+        let is_flag = |part: &Part| part.text.starts_with('-');
         let reads_input = own.len() == parts.len() && own.iter().all(is_flag) && search.says_input;
         reads_input.then(|| CallersCode::Input(program.to_owned()))
+    }
+
+    /// Whether one of its own words names a module that it runs, as `-m json.tool`, `-mjson.tool` and `-Im json.tool` do.
+    fn names_module(&self, own: &[Part]) -> bool {
+        let is_named = |(at, part): (usize, &Part)| {
+            let flags = part.text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
+            let (before, module) = flags.split_once('m')?;
+            let is_flag = before.chars().all(|flag| flag.is_ascii_alphabetic());
+            let is_next = || own.get(at + 1).is_some_and(|next| !next.has_place);
+            Some(is_flag && !part.has_place && (!module.is_empty() || is_next()))
+        };
+        MODULES.contains(&self.name) && own.iter().enumerate().any(|one| is_named(one) == Some(true))
     }
 
     /// The flag behind which a place is code, among the words that follow its name.

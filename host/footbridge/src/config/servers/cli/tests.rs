@@ -214,6 +214,11 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["perl", "script.pl", "-ne", "{a}"]),
         json!(["perl", "-ne", "print if /x/", "{a}"]),
         json!(["python3", "-m", "json.tool", "{a}"]),
+        json!(["python3", "-mjson.tool", "{a}"]),
+        json!(["python3", "-Im", "json.tool", "{a}"]),
+        json!(["python3-config", "{a}"]),
+        json!(["php", "-l", "{a}"]),
+        json!(["node", "--check", "{a}"]),
     ] {
         assert_eq!(mistakes(&entry(&args)), "", "{args}");
     }
@@ -255,6 +260,8 @@ fn what_a_caller_says_is_no_script_on_standard_input() {
         (&["env", "X=1", "node", "--input-type=module"], true),
         (&["python3", "script.py"], false),
         (&["python3", "-m", "json.tool"], false),
+        (&["python3", "-mjson.tool"], false),
+        (&["node", "--no-warnings", "--jitless-m"], true),
         (&["perl", "-ne", "print if /x/"], false),
         (&["cat"], false),
     ] {

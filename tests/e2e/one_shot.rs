@@ -509,6 +509,13 @@ fn a_result_does_not_wait_for_where_heads_go_and_all_of_them_get_there() {
 }
 
 #[test]
+fn a_file_with_no_server_is_named_with_what_to_do() {
+    let host = Host::with(&Servers::none());
+    let says = ["no server is configured (looked at ", "servers.json", "docs/configuration.md"];
+    host.one_shot(&["tools"]).fails(2, &says);
+}
+
+#[test]
 fn what_is_waited_for_is_on_a_line_of_the_terminal_and_gone_behind_it() {
     let slow = &["slow-with-progress", "60"];
     let servers = Servers::none().misbehaving("slow", slow).misbehaving("mute", &["never-initializes"]);

@@ -85,6 +85,28 @@ fn no_harness_has_to_run_to_look_and_to_accept() {
 }
 
 #[test]
+fn doctor_says_whose_changed_tools_are_a_problem_of_this_configuration() {
+    let listing = Listing::of(&plain());
+    let host = Host::with(&listing.server());
+    assert_eq!(calls_in_a_run(&host).status, 0);
+    listing.becomes(&with("something else"));
+    assert_eq!(calls_in_a_run(&host).status, 5);
+    let other = host.path().join("other.json");
+    std::fs::write(&other, r#"{"mcpServers": {}}"#).unwrap();
+    for (file, status, says) in [
+        (host.servers_file(), "problem", "footbridge servers pins diff x"),
+        (other, "note", "this configuration has no such server"),
+    ] {
+        let words = [OsStr::new("doctor"), OsStr::new("--json"), OsStr::new("--config"), file.as_os_str()];
+        let ran = Running::start(&mut host.footbridge(&words)).ends();
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let pins = found["checks"].as_array().unwrap().iter().find(|one| one["check"] == "pins").unwrap();
+        assert!(pins["status"] == status && pins.to_string().contains(says), "{}: {pins}", file.display());
+        assert!(pins.to_string().contains("1 tool of x changed since pinned"), "{pins}");
+    }
+}
+
+#[test]
 fn a_definition_that_changed_again_is_not_accepted() {
     let listing = Listing::of(&plain());
     let host = Host::with(&listing.server());

@@ -114,6 +114,10 @@ impl KnownTools {
     pub(super) fn nothing(&self) -> OneShotFailure {
         match self {
             Self::Configured(place) if !place.entries.problems.is_empty() => place.problems(),
+            Self::Configured(place) if !place.entries.files.is_empty() => OneShotFailure::Usage(format!(
+                "no server is configured ({}): write one as docs/configuration.md shows, or footbridge config import PROGRAM",
+                self.where_from()
+            )),
             other => OneShotFailure::Usage(other.where_from()),
         }
     }

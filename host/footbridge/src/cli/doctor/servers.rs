@@ -25,6 +25,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     let missing: Vec<ServerName> = missing.map(|(name, _)| name.clone()).collect();
     let mut all: Vec<Finding> = programs.into_iter().map(|(_, found)| found).collect();
     let (services, limits, kind) = (config.services.clone(), config.limits.services.clone(), config.store);
+    let own: Vec<ServerName> = config.servers.iter().map(|spec| spec.name.clone()).collect();
     if start {
         let one = |report: ServerReport| {
             if missing.contains(&report.name) {
@@ -37,7 +38,7 @@ pub(super) async fn look(config: Config, state: &Path, start: bool) -> Vec<Findi
     } else {
         all.push(Finding::skipped("servers", "not started"));
     }
-    all.extend(pins(kind, state).await);
+    all.extend(pins(kind, state, &own).await);
     let names: Vec<String> = services.iter().map(|service| service.name.to_string()).collect();
     let services = Services::new(services, &limits, 1);
     let _line = WaitLine::of("Connecting to services");
@@ -107,7 +108,7 @@ fn started_one(report: ServerReport) -> Finding {
 }
 
 /// Tools that changed since they were pinned.
-async fn pins(kind: StoreKind, state: &Path) -> Vec<Finding> {
+async fn pins(kind: StoreKind, state: &Path, own: &[ServerName]) -> Vec<Finding> {
     let found = async {
         let Some(store) = kind.open_if_there(state).await? else { return Ok(Vec::new()) };
         let pins = store.pins(None).await;
@@ -126,7 +127,11 @@ async fn pins(kind: StoreKind, state: &Path) -> Vec<Finding> {
         return vec![Finding::ok("pins", format!("{}, none changed", counted(pins.len() as u64, "tool")))];
     }
     let one = |(server, count): (&str, u64)| {
-        Finding::problem("pins", format!("{} of {server} changed since pinned", counted(count, "tool")))
+        let what = format!("{} of {server} changed since pinned", counted(count, "tool"));
+        if own.iter().all(|name| name.as_str() != server) {
+            return Finding::note("pins", what).means("this configuration has no such server: they are another one's");
+        }
+        Finding::problem("pins", what)
             .means("they are refused until you looked at them")
             .mend(format!("footbridge servers pins diff {server}, then footbridge servers pins accept {server} --all"))
     };

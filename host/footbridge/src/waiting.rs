@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_cli::line::DrawnLine;
+use footbridge_cli::drawn_line::DrawnLine;
 
 /// What is done sooner is not told of.
 const SOON: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@
 //! - [`render`], [`layout`], [`laid_out`], [`show`]: results, JSON and listings as text; [`pick`] takes a part of JSON.
 //! - [`completion`]: what a shell reads to complete a command; [`man`]: help as a page for `man`; [`findings`]: what a look at one hop after the other found.
 //! - [`output`], [`destination`]: standard output, standard error, a file, or a folder for several; [`blocking`]: streams
-//!   that wait whatever they are told; [`line`]: one line that is drawn again and again.
+//!   that wait whatever they are told; [`drawn_line`]: a line that is drawn again and again.
 //! - [`result`]: a result on its way to one of these; [`report`]: one object that says what became of a call.
 //!
 //! It knows no bridge, no MCP and no async; what it shows was written by servers, and is escaped for a terminal.
@@ -20,13 +20,13 @@ pub mod blocking;
 pub mod completion;
 mod decimal;
 pub mod destination;
+pub mod drawn_line;
 pub mod findings;
 pub mod flags;
 pub mod gathered;
 pub mod help;
 mod laid_out;
 pub mod layout;
-pub mod line;
 pub mod man;
 pub mod output;
 pub mod pick;

@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use footbridge_cli::line::{DrawnLine, escaped, how_far, write};
+use footbridge_cli::drawn_line::{DrawnLine, escaped, how_far, write};
 use footbridge_guest::{
     Event,
     events::{Approval, Progress},

@@ -27,7 +27,7 @@ use crate::{
 };
 use footbridge_audit::Recorder;
 use footbridge_calls::{events::CallEvent, operator::Operator, pins::Pins, watcher::Watcher};
-use footbridge_cli::line::how_far;
+use footbridge_cli::drawn_line::how_far;
 use footbridge_core::{gate::Policy, names::ServerName};
 use footbridge_edge::error_of_own_call;
 use footbridge_mcp::Servers;

@@ -186,7 +186,7 @@ impl AnswerBody {
                     Poll::Pending if Instant::now() < self.until => return Poll::Pending,
                     Poll::Pending => return Poll::Ready(Some(Err(self.broken(BrokenAnswer::TooLong)))),
                 };
-                self.rest_of_time();
+                self.begin_silence();
                 match data {
                     Ok(data) if data.is_empty() => continue,
                     part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
@@ -197,7 +197,7 @@ impl AnswerBody {
                 Poll::Pending => return self.waiting(cx),
             };
             let data = match frame.map(|frame| frame.map(Frame::into_data)) {
-                Some(Ok(Ok(data))) if self.passing.next_piece(&data) != (LookPiece { length: data.len(), cost: 0 }) => {
+                Some(Ok(Ok(data))) if !data.is_empty() => {
                     self.left = data;
                     continue;
                 }
@@ -216,7 +216,7 @@ impl AnswerBody {
                 }
                 None => Ok(self.ended(None)),
             };
-            self.rest_of_time();
+            self.begin_silence();
             match data {
                 Ok(data) if data.is_empty() => {}
                 part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
@@ -237,8 +237,8 @@ impl AnswerBody {
         Poll::Ready(passed)
     }
 
-    /// From now on nothing may pass for as long as that may be.
-    fn rest_of_time(&mut self) {
+    /// Begins anew the time in which nothing of it may pass.
+    fn begin_silence(&mut self) {
         let time = if self.passing.holds() { HELD.min(self.silence) } else { self.silence };
         self.timer.as_mut().reset((Instant::now() + time).min(self.until));
     }

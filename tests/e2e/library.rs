@@ -138,7 +138,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.stop());
+            let _recorded = self.runtime.block_on(server.stop());
         }
     }
 }
@@ -174,7 +174,7 @@ fn a_server_that_stops_ends_the_calls_that_are_left_and_records_them() {
     let mut client = world.client();
     let asking = std::thread::spawn(move || client.call("x", "hangs", &json!({})));
     world.until_recorded("\"type\":\"intent\"");
-    world.runtime.block_on(world.server.take().unwrap().stop());
+    world.runtime.block_on(world.server.take().unwrap().stop()).unwrap();
     let error = asking.join().unwrap().unwrap_err();
     assert_eq!(error.reason(), Some(Reason::OutcomeUnknown), "{error}");
     assert_eq!(world.recorded(error.audit_id().unwrap())[1]["outcome"], "unknown");
@@ -212,7 +212,7 @@ fn called_as(description: &str, pinned_in: Option<&Path>) -> Result<String, Opti
     let Endpoint::Tcp(tcp) = &served.endpoint else { panic!("{}", served.endpoint) };
     let mut client = Client::tcp("127.0.0.1", tcp.port, served.token.clone()).unwrap();
     let called = client.call("x", "t", &json!({}));
-    runtime.block_on(server.stop());
+    runtime.block_on(server.stop()).unwrap();
     called.map(|result| result.text()).map_err(|error| error.reason())
 }
 

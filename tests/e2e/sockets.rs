@@ -133,6 +133,6 @@ async fn two_sessions_of_one_harness_each_have_a_token_of_their_own() {
         [status(&on_socket), status(&on_port), status(&swapped.0), status(&swapped.1)]
     });
     assert_eq!(statuses.await.unwrap(), [200, 200, 401, 401]);
-    harness.stop().await;
+    harness.stop().await.unwrap();
     assert!(!folder.path().join("s").exists());
 }

@@ -18,6 +18,7 @@ use nix::{
     errno::Errno,
     fcntl::{FallocateFlags, fallocate},
     libc::{O_NOFOLLOW, O_NONBLOCK},
+    sys::resource::{Resource, getrlimit},
 };
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
@@ -242,10 +243,19 @@ pub(super) fn begin(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Has the disk keep room for a file of this length, as far as this process may write one: the kernel looks at that limit
+/// only where it is written.
+pub(super) fn allocate(file: &File, length: u64) -> Result<(), Errno> {
+    if getrlimit(Resource::RLIMIT_FSIZE)?.0 < length {
+        return Err(Errno::EFBIG);
+    }
+    let end = i64::try_from(length).map_err(|_| Errno::EFBIG)?;
+    fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)
+}
+
 impl FileJournal {
     fn allocate(&mut self, length: u64) -> Result<(), Errno> {
-        let end = i64::try_from(length).map_err(|_| Errno::EFBIG)?;
-        fallocate(&self.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)?;
+        allocate(&self.file, length)?;
         self.reserved = length;
         Ok(())
     }

@@ -36,6 +36,7 @@ pub use shared::SharedJournal;
 pub use to_sync::ToSync;
 pub use trail::Trail;
 pub use volatile::VolatileJournal;
+pub use writer::RecordLost;
 
 #[cfg(test)]
 mod tests;

@@ -19,14 +19,13 @@ use std::{
 use chrono::Utc;
 use nix::{
     errno::Errno,
-    fcntl::{FallocateFlags, fallocate},
     libc::{O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK},
 };
 use serde::Deserialize;
 
 use crate::{
     AuditSettings,
-    journal::{ChainEnd, Journal, JournalError, begin, file_name},
+    journal::{ChainEnd, Journal, JournalError, allocate, begin, file_name},
     lock_file::LockFile,
     private_folder::make_private,
     to_sync::{Synced, ToSync},
@@ -53,6 +52,9 @@ pub struct SharedJournal {
     full: u64,
     sync: bool,
     turn: Option<Turn>,
+    /// What was written and not synced, and could not be cut off again. Until it is, or somebody wrote behind it, nothing
+    /// more is written.
+    torn: Option<Torn>,
     /// What was written to last, where that is not synced.
     unsynced: Option<File>,
     /// Whether all of that is on the disk.
@@ -66,6 +68,14 @@ struct Turn {
     number: u32,
     length: u64,
     _lock: LockFile,
+}
+
+/// Bytes at the end of a file that are in no record as far as their writer knows.
+#[derive(Debug)]
+struct Torn {
+    number: u32,
+    start: u64,
+    end: u64,
 }
 
 impl SharedJournal {
@@ -95,6 +105,7 @@ impl SharedJournal {
             full: settings.file_bytes as u64,
             sync: settings.sync,
             turn: None,
+            torn: None,
             unsynced: None,
             synced: Synced::default(),
         })
@@ -119,14 +130,25 @@ impl SharedJournal {
         if !meta.is_file() {
             return Err(unusable(&path, "is no file"));
         }
-        let Some((whole, line)) = last_line(&file, meta.len())? else {
+        let length = self.mended(number, &file, meta.len())?;
+        let Some((whole, line)) = last_line(&file, length)? else {
             return Err(unusable(&path, "ends with a line that is too long to be a record"));
         };
-        if whole < meta.len() {
+        if whole < length {
             tracing::warn!(path = %path.display(), "half a line of the record was cut off: whoever wrote it was killed");
             file.set_len(whole)?;
         }
         Ok((file, whole, line))
+    }
+
+    /// Cuts off what is torn of this file, and gives how long it is then.
+    fn mended(&self, number: u32, file: &File, length: u64) -> io::Result<u64> {
+        match self.torn {
+            Some(Torn { number: torn, start, end }) if torn == number && start < length && length <= end => {
+                file.set_len(start).map(|()| start)
+            }
+            _ => Ok(length),
+        }
     }
 }
 
@@ -165,8 +187,7 @@ impl Journal for SharedJournal {
 
     fn reserve(&mut self, bytes: u64) -> io::Result<()> {
         let Some(turn) = &self.turn else { return Ok(()) };
-        let reserved = i64::try_from(turn.length + bytes).map_err(|_| Errno::EFBIG);
-        match reserved.and_then(|end| fallocate(&turn.file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, end)) {
+        match allocate(&turn.file, turn.length + bytes) {
             Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => Ok(()),
             Err(errno) => {
                 self.turn = None;
@@ -182,10 +203,12 @@ impl Journal for SharedJournal {
         let Some(turn) = self.turn.take() else { return Err(io::ErrorKind::WouldBlock.into()) };
         let written = turn.file.write_all_at(bytes, turn.length);
         let written = written.and_then(|()| if self.sync { turn.file.sync_data() } else { Ok(()) });
+        self.torn = None;
         if written.is_err()
             && let Err(error) = turn.file.set_len(turn.length)
         {
             tracing::warn!(%error, folder = %self.folder.display(), "a record is torn; the next write mends it first");
+            self.torn = Some(Torn { number: turn.number, start: turn.length, end: turn.length + bytes.len() as u64 });
         }
         self.unsynced = (!self.sync).then_some(turn.file);
         written
@@ -297,4 +320,42 @@ fn unusable(path: &Path, why: &str) -> io::Error {
     io::Error::other(format!(
         "{path} {why}: \"footbridge audit verify\" says more; to go on with a new chain, move its folder away"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal(folder: &Path) -> SharedJournal {
+        SharedJournal::open(&folder.join("audit"), &AuditSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn what_could_not_be_synced_nor_cut_off_is_cut_off_before_it_is_written_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = journal(folder.path());
+        let [first, torn, again] = [&b"{\"seq\":1}\n"[..], b"{\"seq\":2}\n", b"{\"seq\":2,\"again\":1}\n"];
+        journal.commit(first).unwrap();
+        // As where a sync fails and the file cannot be cut.
+        journal.commit(torn).unwrap();
+        let (start, end) = (first.len() as u64, (first.len() + torn.len()) as u64);
+        journal.torn = Some(Torn { number: 1, start, end });
+        let chain_end = journal.take_turn().unwrap().unwrap();
+        assert_eq!((chain_end.seq, chain_end.hash), (1, Some(Digest::of(first.trim_ascii_end()))));
+        journal.commit(again).unwrap();
+        assert_eq!(fs::read(journal.path(1)).unwrap(), [first, again].concat());
+        assert!(journal.torn.is_none());
+    }
+
+    #[test]
+    fn what_others_wrote_behind_it_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mut journal, mut other] = [journal(folder.path()), journal(folder.path())];
+        let [torn, behind] = [&b"{\"seq\":1}\n"[..], b"{\"seq\":2}\n"];
+        journal.commit(torn).unwrap();
+        journal.torn = Some(Torn { number: 1, start: 0, end: torn.len() as u64 });
+        other.commit(behind).unwrap();
+        assert_eq!(journal.take_turn().unwrap().unwrap().seq, 2);
+        assert_eq!(fs::read(journal.path(1)).unwrap(), [torn, behind].concat());
+    }
 }

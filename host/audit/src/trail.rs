@@ -14,7 +14,7 @@ use tokio::{
 use super::{
     Recorder,
     record::{OutcomeRecord, Record},
-    writer::{Writer, Writing},
+    writer::{RecordLost, Writer, Writing},
 };
 use footbridge_core::limits::AuditLimits;
 
@@ -42,8 +42,11 @@ impl Trail {
     }
 
     /// Writes what is queued and ends the writer. Blocks while it does.
-    pub fn close(&self) {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close();
+    ///
+    /// # Errors
+    /// [`RecordLost`].
+    pub fn close(&self) -> Result<(), RecordLost> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).close()
     }
 
     /// Records that something of this id is about to happen, and keeps room for its outcome. False if that is not

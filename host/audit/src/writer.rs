@@ -17,8 +17,8 @@
 //!   intent fails.
 //! - Where the thread itself ends by an error, nothing is admitted any more.
 //! - A file that is full is followed by the next one; where that cannot be begun, it grows on.
-//! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted in an error
-//!   log.
+//! - On the end, what is queued is written, and that it is the end; outcomes that still fail are counted, and whoever
+//!   ends it is told.
 
 use std::{
     collections::BTreeMap,
@@ -55,7 +55,7 @@ const AFTER_STALL: Duration = Duration::from_secs(1);
 /// The writing thread. Dropping it writes what is queued and waits for that.
 pub(super) struct Writer {
     writing: Arc<Writing>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<usize>>,
 }
 
 impl Writer {
@@ -75,6 +75,7 @@ impl Writer {
             records: Mutex::new(RecordWriter {
                 chain_writer,
                 open: 0,
+                lost: 0,
                 counted: Instant::now(),
                 stalls: Stalls::default(),
                 has_failed: false,
@@ -87,28 +88,43 @@ impl Writer {
         let run = move || {
             let _gone = WhenGone(&theirs.queue);
             thread_start();
-            theirs.run();
+            theirs.run()
         };
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(run)?;
         Ok((Self { writing: Arc::clone(&writing), thread: Some(thread) }, writing))
     }
 
     /// Writes what is queued and ends the thread.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self) -> Result<(), RecordLost> {
         self.writing.queue.lock().closed = true;
         self.writing.queue.changed.notify_one();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the audit writer panicked");
+        match self.thread.take().map(thread::JoinHandle::join) {
+            None | Some(Ok(0)) => Ok(()),
+            Some(Ok(records)) => Err(RecordLost::NotWritten(records)),
+            Some(Err(_panicked)) => Err(RecordLost::WriterPanicked),
         }
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        self.close();
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the record was closed");
+        }
     }
+}
+
+/// What the record lacks at its end.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordLost {
+    /// So many records of what happened could not be written until the end, each of which was tried again and again.
+    #[error("the record lacks what happened at its end: {0} could not be written, as the log says")]
+    NotWritten(usize),
+    /// What was queued then was written by nobody.
+    #[error(
+        "the thread that writes the record ended by an error of footbridge: the record may lack what happened since"
+    )]
+    WriterPanicked,
 }
 
 /// Where the thread ends by an error in it, nothing is admitted any more: what it had is written by nobody.
@@ -197,8 +213,8 @@ impl Writing {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does.
-    fn run(&self) {
+    /// What the thread does. Gives how many records of what happened it had to give up in the end.
+    fn run(&self) -> usize {
         loop {
             self.wait();
             let mut records = self.records();
@@ -208,7 +224,8 @@ impl Writing {
             records.write(&self.queue, batch);
             if is_last {
                 let open = records.open;
-                return records.chain_writer.finish(open);
+                records.chain_writer.finish(open);
+                return records.lost;
             }
             records.sign_if_due();
         }
@@ -246,6 +263,8 @@ struct RecordWriter {
     chain_writer: ChainWriter,
     /// Intents without an outcome: each has room reserved.
     open: u64,
+    /// Records of what happened that could not be written until the end.
+    lost: usize,
     counted: Instant,
     stalls: Stalls,
     /// Whether the last write failed.
@@ -353,6 +372,7 @@ impl RecordWriter {
             state.refusable.clear();
             if state.closed && closing.get_or_insert_with(Instant::now).elapsed() > LAST_CHANCE {
                 tracing::error!(records, "the harness ends and cannot record what happened");
+                self.lost += records;
                 return false;
             }
             drop(queue.changed.wait_timeout(state, RETRY));

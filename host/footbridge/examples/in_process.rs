@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
         tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
     }
-    server.stop().await;
+    server.stop().await?;
     Ok(())
 }
 

@@ -113,13 +113,14 @@ impl Rest {
         }
     }
 
-    /// Ends everything, with the front when its turn comes.
-    pub(crate) async fn end(self, front: impl Future<Output = ()>) {
+    /// Ends everything, with the front when its turn comes; gives what that says.
+    pub(crate) async fn end<T>(self, front: impl Future<Output = T>) -> T {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         drop(self.control);
-        front.await;
+        let ended = front.await;
         self.store.close().await;
+        ended
     }
 }

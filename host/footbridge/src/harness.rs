@@ -26,7 +26,7 @@ use crate::{
     control::servers::Overseen,
     head_command::HeadCommand,
 };
-use footbridge_audit::{AuditSettings, Recorder};
+use footbridge_audit::{AuditSettings, RecordLost, Recorder};
 use footbridge_calls::{
     approval::Approvals,
     call::Stages,
@@ -297,7 +297,10 @@ impl Harness {
     }
 
     /// Ends everything, in order and within a deadline.
-    pub async fn stop(self) {
+    ///
+    /// # Errors
+    /// [`RecordLost`]: all has ended, and not all of it is recorded.
+    pub async fn stop(self) -> Result<(), RecordLost> {
         self.shutdown.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -326,8 +329,6 @@ impl Harness {
             let _ = tokio::time::timeout(LAST, self.edge.drained()).await;
         }
         let audit = self.audit;
-        if tokio::task::spawn_blocking(move || audit.close()).await.is_err() {
-            tracing::error!("the record could not be closed");
-        }
+        tokio::task::spawn_blocking(move || audit.close()).await.unwrap_or(Err(RecordLost::WriterPanicked))
     }
 }

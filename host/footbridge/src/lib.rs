@@ -24,7 +24,7 @@
 //! let server = Server::over(tools).start(VolatileJournal::new())?;
 //! let served = server.serve("agent-1", &"tcp:127.0.0.1:0".parse()?)?;
 //! assert!(served.environment().iter().any(|(name, _)| *name == "TOOL_CLI_PORT"));
-//! server.stop().await;
+//! server.stop().await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -50,7 +50,7 @@ mod step;
 pub mod store;
 mod waiting;
 
-pub use footbridge_audit::{FileJournal, Recorder, VolatileJournal};
+pub use footbridge_audit::{FileJournal, RecordLost, Recorder, VolatileJournal};
 pub use footbridge_calls::{
     pins::Pins,
     provider::{InProcess, Several, ToolContext, ToolDefinition, ToolProvider, ToolResult},

@@ -12,7 +12,7 @@ use footbridge_proto::{
 };
 
 use crate::harness::{Harness, OpenError};
-use footbridge_audit::Recorder;
+use footbridge_audit::{RecordLost, Recorder};
 use footbridge_calls::{
     operator::Operator,
     pins::{PinStore, Pins},
@@ -43,7 +43,7 @@ use footbridge_edge::listener::{BindError, Listen};
 /// let server = Server::over(tools).start(FileJournal::create("/var/lib/example/audit".as_ref())?)?;
 /// let served = server.serve("agent-1", &"tcp:127.0.0.1:0".parse()?)?;
 /// println!("{}", served.endpoint);
-/// server.stop().await;
+/// server.stop().await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -131,8 +131,11 @@ impl Server {
 
     /// Ends everything, in order and within a deadline: no new connections, calls get a moment, the provider ends, the
     /// record is written out.
-    pub async fn stop(self) {
-        self.harness.stop().await;
+    ///
+    /// # Errors
+    /// [`RecordLost`]: all has ended, and not all of it is recorded.
+    pub async fn stop(self) -> Result<(), RecordLost> {
+        self.harness.stop().await
     }
 }
 

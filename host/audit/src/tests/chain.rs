@@ -24,7 +24,7 @@ impl Chain {
         let settings = AuditSettings { file_bytes, ..AuditSettings::default() };
         let trail = Trail::start(Recorder::open(&chain.audit(), &settings).unwrap(), AuditLimits::default()).unwrap();
         record(&trail, records);
-        trail.close();
+        trail.close().unwrap();
         chain
     }
 
@@ -114,7 +114,7 @@ fn calls_without_an_outcome_are_counted_and_named() {
     };
     (0..12).for_each(|id| note("intent", &format!("id-{id:02}")));
     note("outcome", "id-01");
-    trail.close();
+    trail.close().unwrap();
     let report = chain.verify();
     assert!(report.is_good() && report.unknown == 11, "{report:?}");
     let (first, last) = (report.unknown_calls.first().unwrap(), report.unknown_calls.last().unwrap());
@@ -280,7 +280,7 @@ fn a_file_that_cannot_be_followed_by_another_grows_on() {
     fs::create_dir(path.with_file_name("000002.jsonl")).unwrap();
     let trail = Trail::start(journal, AuditLimits::default()).unwrap();
     record(&trail, 10);
-    trail.close();
+    trail.close().unwrap();
     fs::remove_dir(path.with_file_name("000002.jsonl")).unwrap();
     let chain = ChainFolder { name, path: path.parent().unwrap().to_owned() };
     let report = verify(&chain, &KnownHeads::default()).unwrap();

@@ -50,7 +50,7 @@ fn heads_go_to_the_file_and_to_a_store_and_say_the_same() {
     record(&trail, 2);
     // Due by its time, without another record.
     let second = heads.recv_timeout(LONG).unwrap();
-    trail.close();
+    trail.close().unwrap();
     let mut all = vec![first, second];
     all.extend(heads.try_iter());
     assert!(all.iter().all(SignedHead::is_signed));
@@ -99,7 +99,7 @@ fn another_chain_in_a_folder_shows_where_heads_are_of_its_own() {
     let (audit, real) = (chain.audit(), chain.chain());
     // A second one of the same folder and key, and one that was made up.
     let trail = Trail::start(Recorder::open(&audit, &AuditSettings::default()).unwrap(), AuditLimits::default());
-    trail.unwrap().close();
+    trail.unwrap().close().unwrap();
     let other = crate::read::chains(&audit).unwrap().into_iter().find(|one| *one != real).unwrap();
     let text = fs::read(other.path.join("000001.jsonl")).unwrap();
     let made_up = br#"{"seq":1,"genesis":"x","time":"t","mono":1,"type":"started"}"#;

@@ -43,7 +43,7 @@ fn those_who_write_at_once_and_one_after_the_other_make_one_chain() {
                 for records in 0..4 {
                     let trail = starts(&audit, 3_000);
                     record(&trail, records);
-                    trail.close();
+                    trail.close().unwrap();
                 }
             });
         }
@@ -61,7 +61,7 @@ fn what_one_left_that_was_killed_while_it_wrote_is_cut_off_and_the_chain_goes_on
     let audit = folder.path().join("audit");
     let first = starts(&audit, 1 << 20);
     record(&first, 2);
-    first.close();
+    first.close().unwrap();
     let file = last_file(&audit);
     let whole = fs::read(&file).unwrap();
     fs::write(&file, [whole.as_slice(), &whole[..100]].concat()).unwrap();
@@ -77,9 +77,9 @@ fn what_one_left_that_was_killed_while_it_wrote_is_cut_off_and_the_chain_goes_on
 fn a_file_that_was_begun_and_left_empty_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let audit = folder.path().join("audit");
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     fs::write(chain(&audit).path.join("000002.jsonl"), "").unwrap();
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     let report = verified(&audit);
     assert_eq!((report.files, report.records, report.ended), (2, 3 + 4, true), "{report:?}");
 }
@@ -88,7 +88,7 @@ fn a_file_that_was_begun_and_left_empty_is_gone_on_with() {
 fn what_is_changed_or_put_behind_the_end_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let audit = folder.path().join("audit");
-    (0..2).for_each(|_| starts(&audit, 1 << 20).close());
+    (0..2).for_each(|_| starts(&audit, 1 << 20).close().unwrap());
     let file = last_file(&audit);
     let lines = fs::read_to_string(&file).unwrap();
     let problem = |text: String| {
@@ -120,7 +120,7 @@ fn what_is_changed_or_put_behind_the_end_is_named() {
 fn a_folder_that_was_moved_or_copied_is_not_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
     let audit = folder.path().join("audit");
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     let first = chain(&audit);
     let moved = audit.join(format!("{}.old", first.name));
     fs::rename(&first.path, &moved).unwrap();
@@ -129,7 +129,7 @@ fn a_folder_that_was_moved_or_copied_is_not_gone_on_with() {
     fs::create_dir(&copied).unwrap();
     fs::copy(moved.join("000001.jsonl"), copied.join("000001.jsonl")).unwrap();
     let before = fs::read(moved.join("000001.jsonl")).unwrap();
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     let all = chains(&audit).unwrap();
     assert_eq!(all.len(), 3, "one that is begun: {all:?}");
     for file in [moved, copied] {
@@ -140,7 +140,7 @@ fn a_folder_that_was_moved_or_copied_is_not_gone_on_with() {
         .find(|one| one.name != first.name && one.name.starts_with("one-shot-2") && !one.name.ends_with(".old"));
     let report = verify(begun.unwrap(), &KnownHeads::of(&audit, &[], Vec::new())).unwrap();
     assert!(report.is_good() && report.ended, "{report:?}");
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     assert_eq!(chains(&audit).unwrap().len(), 3, "and gone on with");
 }
 
@@ -148,7 +148,7 @@ fn a_folder_that_was_moved_or_copied_is_not_gone_on_with() {
 fn an_end_that_is_no_record_is_not_gone_on_from() {
     let folder = tempfile::tempdir().unwrap();
     let audit = folder.path().join("audit");
-    starts(&audit, 1 << 20).close();
+    starts(&audit, 1 << 20).close().unwrap();
     let file = last_file(&audit);
     fs::write(&file, "no record\n").unwrap();
     let error = Trail::start(Recorder::one_shot(&audit, &AuditSettings::default()).unwrap(), AuditLimits::default());
@@ -177,6 +177,6 @@ async fn an_outcome_is_waited_for_while_others_have_their_turn() {
     let outcome = OutcomeRecord { id, outcome, detail: None, duration_ms: 1, bytes: 1, exchange: None };
     assert!(trail.outcome(&outcome).await, "it was recorded, only later");
     over.await.unwrap();
-    trail.close();
+    trail.close().unwrap();
     assert_eq!(verified(&audit).unknown, 0);
 }

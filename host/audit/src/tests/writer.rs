@@ -41,5 +41,5 @@ async fn where_the_thread_ended_by_an_error_nothing_is_admitted() {
     }
     assert!(trail.failure().is_some_and(|why| why.contains("start it anew")));
     assert!(!trail.intent("id", Record::limited("s", "rate", 1)).await, "at once, and not when its time is over");
-    trail.close();
+    assert!(matches!(trail.close(), Err(crate::RecordLost::WriterPanicked)));
 }

@@ -10,7 +10,7 @@ mod redaction;
 
 use std::{io, sync::Arc};
 
-use footbridge_audit::{Recorder, Trail};
+use footbridge_audit::{RecordLost, Recorder, Trail};
 use footbridge_core::{limits::AuditLimits, redact::Redactor};
 
 pub(crate) use approval_step::ApprovalStep;
@@ -44,8 +44,11 @@ impl Audit {
     }
 
     /// Writes what is queued and ends the record. Blocks while it does.
-    pub fn close(&self) {
-        self.trail.close();
+    ///
+    /// # Errors
+    /// [`RecordLost`].
+    pub fn close(&self) -> Result<(), RecordLost> {
+        self.trail.close()
     }
 }
 

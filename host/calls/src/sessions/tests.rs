@@ -30,7 +30,7 @@ fn recorded() -> (Sessions<()>, VolatileJournal) {
 /// Types of the records of sessions, once everything is written.
 async fn types(sessions: &Sessions<()>, journal: &VolatileJournal) -> Vec<String> {
     let audit = sessions.0.approvals.audit().clone();
-    tokio::task::spawn_blocking(move || audit.close()).await.unwrap();
+    tokio::task::spawn_blocking(move || audit.close()).await.unwrap().unwrap();
     let lines = journal.lines();
     let values = lines.iter().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].clone());
     let types = values.filter_map(|value| Some(value.as_str()?.to_owned()));

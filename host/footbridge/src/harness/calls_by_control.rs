@@ -123,6 +123,6 @@ mod tests {
         assert_eq!(list(&calls, &asked).await.unwrap().len(), 1);
         drop(taken);
         drop(calls);
-        harness.stop().await;
+        harness.stop().await.unwrap();
     }
 }

@@ -324,7 +324,7 @@ mod tests {
         let answer = harness.call(&OPERATOR, of("say", r#"{"n": 1}"#)).await.unwrap();
         assert!(answer.text.get().contains("\"n\":1"), "{}", answer.text);
         assert!(harness.sessions().is_empty());
-        harness.stop().await;
+        harness.stop().await.unwrap();
         let types = recorded(&journal, "type");
         let at = |what: &str| types.iter().position(|one| one == what);
         assert!(at("session") < at("intent") && at("intent") < at("outcome"), "{types:?}");
@@ -340,7 +340,7 @@ mod tests {
         let denied = OperatorCall { policy: Some(policy), ..of("say", "{}") };
         let error = harness.call(&OPERATOR, denied).await.unwrap_err();
         assert_eq!(reason(&error), Reason::DeniedByPolicy);
-        harness.stop().await;
+        harness.stop().await.unwrap();
         let types = recorded(&journal, "type");
         assert!(types.iter().any(|one| one == "refused") && !types.iter().any(|one| one == "intent"), "{types:?}");
     }
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(reason(&unfit), Reason::InvalidArguments);
         assert!(harness.call(&OPERATOR, of("say", r#"{"n": 1, "n": 2}"#)).await.is_err());
         assert!(harness.sessions().is_empty());
-        harness.stop().await;
+        harness.stop().await.unwrap();
         let types = recorded(&journal, "type");
         assert_eq!(types.iter().filter(|one| *one == "refused").count(), 2, "{types:?}");
         assert!(!types.iter().any(|one| one == "intent"), "{types:?}");

@@ -184,7 +184,9 @@ impl OneServer {
 
     /// Ends all of it.
     pub(crate) async fn stop(self) {
-        self.harness.stop().await;
+        if let Err(error) = self.harness.stop().await {
+            report::note(&format!("footbridge: {error}"));
+        }
         self.store.close().await;
     }
 }

@@ -6,6 +6,7 @@ use tokio::task::spawn_blocking;
 
 use super::{note::Note, supervise::Supervised};
 use crate::report;
+use footbridge_audit::RecordLost;
 
 /// Looks at what the command left, and forgets what was noted of it. Where something of it may run yet, or the person does not
 /// wait, the next run looks.
@@ -31,11 +32,13 @@ pub(super) async fn look(look: impl FnOnce() + Send + 'static, note: Option<Note
     }
 }
 
-/// Ends the rest in order.
-pub(super) async fn end(rest: impl Future<Output = ()>, ended: &mut Supervised) {
+/// Ends the rest in order, and says what the record lacks.
+pub(super) async fn end(rest: impl Future<Output = Result<(), RecordLost>>, ended: &mut Supervised) {
     tokio::select! {
         biased;
-        () = rest => {}
+        rest = rest => if let Err(error) = rest {
+            report::note(&format!("footbridge: {error}"));
+        },
         _ = ended.signal() => report::note(
             "footbridge: interrupted while MCP servers end: those that are left are killed, and the record of this run may \
              lack its end",

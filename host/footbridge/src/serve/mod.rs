@@ -49,7 +49,7 @@ pub(crate) struct Serve {
 /// Serves until a signal says to end.
 ///
 /// # Errors
-/// When the daemon cannot start.
+/// When the daemon cannot start, or what happened could not be kept until its end.
 pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()> {
     // First: whoever sends a signal from now on expects it to count.
     let mut signals = Signals::listen(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
@@ -73,13 +73,14 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     let restored = match sessions.restore().await {
         Ok(count) => count,
         Err(error) => {
-            rest.end(sessions.stop()).await;
+            // Why it cannot start comes before what is not kept in the end.
+            let _ended = rest.end(sessions.stop()).await;
             return Err(error.into());
         }
     };
     rest.answer(Arc::new(sessions.clone()));
     sessions.are_watched(&socket);
-    sessions.keep_spending();
+    sessions.keep_store();
     let restored = report::counted(restored as u64, "session");
     report::note(&format!("footbridge: ready: {restored}, control socket {}", socket.display()));
     supervisor::notify(supervisor::READY);
@@ -91,7 +92,7 @@ pub(crate) async fn serve(serve: Serve, folders: &Folders) -> anyhow::Result<()>
     let mut ended = pin!(rest.end(sessions.stop()));
     loop {
         tokio::select! {
-            () = &mut ended => return Ok(()),
+            ended = &mut ended => return ended,
             signal = signals.next() => if signal != Signal::SIGHUP && !hurry.is_cancelled() {
                 tracing::warn!("told to end once more: calls that still run are not waited for");
                 hurry.cancel();

@@ -7,8 +7,9 @@
 //! is gone.
 //!
 //! Failure paths: a session that cannot be stored is not created. One that cannot be taken out of the store is ended
-//! all the same, stays in the list as closed, and whoever revoked it is told; so is whoever asked for one that was stored
-//! and could not be opened.
+//! all the same, stays in the list as closed, and whoever revoked it is told; that is tried again until it is done, and
+//! what is left of it at the end of the daemon is an error of its own. Whoever asked for one that was stored and could not
+//! be opened is told as well.
 
 #[cfg(test)]
 mod tests;
@@ -82,6 +83,18 @@ pub(super) struct GivenSession {
 struct TokenNotPut {
     folder: PathBuf,
     source: io::Error,
+}
+
+/// Sessions that have ended, and that a daemon would find in the store.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "sessions that have ended are still in the store ({}): {source}. The next daemon opens again what was revoked of them: once \
+     that is mended, start it, and revoke them then",
+    names.iter().map(SessionName::as_str).collect::<Vec<_>>().join(", ")
+)]
+struct StillStored {
+    names: Vec<SessionName>,
+    source: StoreError,
 }
 
 /// All sessions of one daemon. Clones are the same.
@@ -407,7 +420,7 @@ impl Sessions {
         let _was_open = self.0.harness.revoke(operator, name).await;
         self.forget(&mut all, name, Ended::Revoked).await.map_err(|error| {
             let message =
-                format!("session {name} has ended, but would be back after a restart: {error}; then revoke it again");
+                format!("session {name} has ended, but would be back after a restart: {error}. It is tried until it is done; \"footbridge session list\" has it as closed until then");
             Refusal::new(RefusalKind::Failed, message)
         })
     }
@@ -456,12 +469,30 @@ impl Sessions {
         });
     }
 
-    /// Keeps what sessions spend, from now on.
-    pub(super) fn keep_spending(&self) {
+    /// Takes those out of the store that have ended and could not be taken out yet. Gives why some are left.
+    async fn forget_ended(&self) -> Result<(), StillStored> {
+        let mut all = self.0.kept.lock().await;
+        let ended = |(name, kept): (&SessionName, &Kept)| Some((name.clone(), kept.closed.as_ref().and(kept.ended())?));
+        let ended: Vec<_> = all.iter().filter_map(ended).collect();
+        let mut left = None;
+        for (name, why) in ended {
+            match (&mut left, self.forget(&mut all, &name, why).await) {
+                (_, Ok(())) => {}
+                (None, Err(source)) => left = Some(StillStored { names: vec![name], source }),
+                (Some(left), Err(_)) => left.names.push(name),
+            }
+        }
+        left.map_or(Ok(()), Err)
+    }
+
+    /// Keeps the store as things are, from now on: what sessions spend, and which have ended.
+    pub(super) fn keep_store(&self) {
         let sessions = self.clone();
         self.0.tasks.spawn(async move {
             let mut fails = false;
             while sessions.0.shutdown.run_until_cancelled(sleep(spent::EVERY)).await.is_some() {
+                // Said where it failed first, and seen in the list.
+                let _tried_again = sessions.forget_ended().await;
                 let open = sessions.harness().open_sessions();
                 let kept = spent::keep(&*sessions.0.store, &sessions.0.kept, &open).await;
                 if let (Err(error), false) = (&kept, fails) {
@@ -504,16 +535,19 @@ impl Sessions {
     }
 
     /// Ends everything in order. Sessions stay in the store.
-    pub(super) async fn stop(self) {
+    ///
+    /// # Errors
+    /// All has ended, but the record or the store lacks some of it.
+    pub(super) async fn stop(self) -> anyhow::Result<()> {
         self.0.shutdown.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
+        let forgotten = self.forget_ended().await;
         let Some(inner) = Arc::into_inner(self.0) else {
-            tracing::error!("something still holds the sessions: they are cut off");
-            return;
+            anyhow::bail!("something still holds the sessions: they are cut off");
         };
         let open = inner.harness.open_sessions();
-        inner.harness.stop().await;
+        let recorded = inner.harness.stop().await;
         if let Err(error) = spent::keep(&*inner.store, &inner.kept, &open).await {
             spent::not_kept(&error);
         }
@@ -521,6 +555,11 @@ impl Sessions {
         inner.sweeps.close();
         // What is not removed by then the next daemon removes.
         let _goes_on = timeout(SWEPT, inner.sweeps.wait()).await;
+        if let (Err(_), Err(error)) = (&recorded, &forgotten) {
+            tracing::error!(%error);
+        }
+        recorded?;
+        Ok(forgotten?)
     }
 }
 

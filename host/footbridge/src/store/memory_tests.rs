@@ -265,7 +265,7 @@ async fn a_harness_starts_over_any_store_that_has_the_traits() {
     let store: Arc<dyn StateStore> = Arc::new(memory.clone());
     let first = harness(&store, state.path(), "as it was");
     say(&first).await.unwrap();
-    first.stop().await;
+    first.stop().await.unwrap();
     assert!(!memory.tables().heads.is_empty(), "heads of the record are kept there");
     let second = harness(&store, state.path(), "another now");
     say(&second).await.unwrap_err();
@@ -273,5 +273,5 @@ async fn a_harness_starts_over_any_store_that_has_the_traits() {
     let accepted = Acceptance { server: "x".into(), tool: "say".into(), digest: changed.digest };
     store.accept_pins(&[accepted]).await.unwrap();
     say(&second).await.unwrap();
-    second.stop().await;
+    second.stop().await.unwrap();
 }

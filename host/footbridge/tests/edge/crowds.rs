@@ -168,7 +168,7 @@ fn a_listener_that_fails_again_and_again_leaves_the_processor_to_others() {
             harness.open(spec, vec![listener]).unwrap();
             tokio::time::sleep(Duration::from_secs(1)).await;
             sender.send(()).unwrap();
-            harness.stop().await;
+            harness.stop().await.unwrap();
         });
     });
     idle.recv_timeout(LONG).expect("a moment in which nothing is busy");

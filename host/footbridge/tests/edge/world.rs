@@ -182,7 +182,8 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if let Some(harness) = self.harness.take() {
-            self.runtime.block_on(harness.stop());
+            // A record that a test breaks is its own to look at.
+            let _recorded = self.runtime.block_on(harness.stop());
         }
     }
 }

@@ -23,7 +23,7 @@ async fn loses_its_grant(fault: Fault, uses: usize) -> Cause {
     assert!(world.left().is_empty(), "{:?}", world.left());
     assert!(asks.call_allowed("a").await.is_ok(), "no restart is needed");
     asks.end().await;
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((ledger.approvals("granted").len(), ledger.approvals("used").len()), (2, uses + 1));

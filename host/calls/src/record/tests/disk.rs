@@ -105,6 +105,8 @@ fn over_a_file_size_limit() {
     assert_eq!(fs::read(journal.path()).unwrap(), b"one\ntwo\n");
     journal.append(b"three\n").unwrap();
     assert!(journal.append(&[b'x'; 1 << 20]).is_err() && journal.commit(&[b'x'; 1 << 20]).is_err());
+    assert!(journal.reserve(1 << 20).is_err(), "what may not be written is no room, whatever the disk has");
+    journal.reserve(1_000).unwrap();
     // As if the disk had lost what was not synced: it is written once more.
     fs::OpenOptions::new().write(true).open(journal.path()).unwrap().set_len(8).unwrap();
     journal.sync().unwrap();
@@ -258,7 +260,7 @@ async fn on_a_full_disk() {
     let [first, last] = lines.as_slice() else { panic!("{lines:#?}") };
     assert!(first.contains("calls are refused: they cannot be recorded calls=1 "), "{first}");
     assert!(last.contains("records can be written again") && last.ends_with("calls=3 "), "{last}");
-    audit.close();
+    audit.close().unwrap();
     Ledger::read(fs::read_to_string(path).unwrap()).must_account_for(&world.left());
     assert_eq!(world.left_tags().len(), left.len() + 1);
     world.end().await;
@@ -288,7 +290,7 @@ async fn filled_up_after_the_intent() {
     };
     let ((a, b), ()) = tokio::join!(calls, trouble);
     assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
-    audit.close();
+    audit.close().unwrap();
     Ledger::read(fs::read_to_string(path).unwrap()).must_account_for(&world.left());
     world.end().await;
 }

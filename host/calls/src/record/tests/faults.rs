@@ -31,7 +31,7 @@ async fn a_call_whose_intent_cannot_be_written_does_not_leave() {
     assert_eq!(reason(&refused), Some(Reason::AuditUnavailable), "a refusal is recorded too");
     journal.fault(Fault::Nothing);
     assert!(world.call(&audit, "c").await.is_ok(), "no restart is needed");
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((world.left_tags(), ledger.outcomes()), (vec!["c".to_owned()], vec!["ok"]));
@@ -49,7 +49,7 @@ async fn a_call_whose_intent_comes_late_does_not_leave_and_is_marked_so() {
     assert_eq!(error.cause.reason(), Reason::AuditUnavailable);
     journal.until_waiting();
     journal.release();
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((ledger.of("intent").len(), ledger.outcomes()), (1, vec!["not_sent"]));
@@ -79,7 +79,7 @@ async fn while_an_outcome_cannot_be_written_nothing_is_admitted() {
         tries += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!(world.left_tags(), ["a".to_owned(), format!("again-{tries}")]);
@@ -105,7 +105,7 @@ async fn while_a_written_outcome_cannot_be_synced_nothing_is_admitted() {
         assert!(start.elapsed() < LONG);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((world.left_tags(), ledger.outcomes()), (vec!["a".to_owned(), "c".to_owned()], vec!["ok", "ok"]));
@@ -122,7 +122,7 @@ async fn an_outcome_becomes_durable_with_the_next_intent() {
     }
     let syncs = journal.syncs();
     assert!(syncs < 100, "{syncs}: each was synced by itself");
-    audit.close();
+    audit.close().unwrap();
     world.end().await;
 }
 
@@ -147,7 +147,7 @@ async fn calls_that_wait_together_share_one_commit() {
     journal.release();
     assert!(join_all(waiting).await.iter().all(Result::is_ok));
     assert_eq!(journal.commits(), 3, "the start, the first intent, and the twenty behind it");
-    audit.close();
+    audit.close().unwrap();
     assert_eq!(Ledger::read(journal.durable()).of("intent").len(), 21);
     world.end().await;
 }
@@ -171,7 +171,7 @@ async fn beyond_the_queue_calls_are_refused_at_once() {
     assert_eq!(refused.cause.reason(), Reason::AuditUnavailable);
     journal.release();
     assert!(join_all(waiting).await.iter().all(Result::is_ok));
-    audit.close();
+    audit.close().unwrap();
     world.end().await;
 }
 
@@ -185,7 +185,7 @@ async fn what_is_queued_when_the_harness_ends_is_written() {
     assert_eq!(reason(&world.call(&audit, "a").await), Some(Reason::OutcomeUnknown));
     let _reply = audit.over_limit(&World::principal(), OverLimit::Busy);
     journal.fault(Fault::Nothing);
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     ledger.must_account_for(&world.left());
     assert_eq!((ledger.outcomes(), ledger.of("limited").len()), (vec!["ok"], 1));
@@ -200,8 +200,8 @@ async fn an_end_over_a_journal_that_fails_for_ever_is_an_end() {
     let audit = Audit::start(journal.clone(), Redactor::default(), hasty()).unwrap();
     assert_eq!(reason(&world.call(&audit, "a").await), Some(Reason::OutcomeUnknown));
     let start = Instant::now();
-    audit.close();
-    assert!(start.elapsed() < LONG);
+    let lost = audit.close().unwrap_err().to_string();
+    assert!(start.elapsed() < LONG && lost.contains("1 could not be written"), "{lost}");
     let error = world.call(&audit, "b").await.unwrap_err();
     assert_eq!(error.cause.reason(), Reason::AuditUnavailable, "and nothing leaves after it");
     assert_eq!(world.left_tags(), ["a"]);
@@ -219,7 +219,7 @@ async fn refusals_over_a_limit_share_one_line_a_second() {
         let error = audit.over_limit(&principal, over);
         assert!(matches!(*error.cause, Cause::OverLimit(_)), "{error:?}");
     }
-    audit.close();
+    audit.close().unwrap();
     let at_most = 2 * (1 + start.elapsed().as_secs());
     let ledger = Ledger::read(journal.durable());
     let lines = ledger.of("limited");
@@ -243,7 +243,7 @@ async fn counted_refusals_that_cannot_be_written_are_kept_for_later() {
     // The counts fail now; a call that fails behind them shows that they did.
     assert_eq!(reason(&world.call(&audit, "a").await), Some(Reason::AuditUnavailable));
     journal.fault(Fault::Nothing);
-    audit.close();
+    audit.close().unwrap();
     let ledger = Ledger::read(journal.durable());
     assert_eq!(ledger.of("limited").iter().map(|line| line["count"].as_u64().unwrap()).sum::<u64>(), 5);
     world.end().await;
@@ -275,7 +275,7 @@ async fn refusals_never_use_up_the_room_of_an_outcome() {
     assert_eq!(journal.durable().len(), before);
     let executed = world.execute(admitted).await;
     assert!(audit.close_call(executed).await.into_answer().is_ok());
-    audit.close();
+    audit.close().unwrap();
     Ledger::read(journal.durable()).must_account_for(&world.left());
     world.end().await;
 }

@@ -90,7 +90,7 @@ fn lines() -> Vec<Value> {
     let journal = VolatileJournal::new();
     let trail = Trail::start(journal.clone(), AuditLimits::default()).unwrap();
     all().iter().for_each(|line| trail.keep(line.record()));
-    trail.close();
+    trail.close().unwrap();
     let read = |line: &String| serde_json::from_str::<Value>(line).unwrap();
     let mut lines: Vec<Value> = journal.lines().iter().map(read).collect();
     lines.retain(|line| !["started", "ended"].contains(&line["type"].as_str().unwrap()));

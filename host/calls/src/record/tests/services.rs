@@ -60,7 +60,7 @@ async fn a_request_that_panics_on_its_way_has_an_outcome() {
     let waiter = Waiter { cancel: CancellationToken::new(), watcher: Watcher::silent() };
     let failure = world.stages(&audit).forward(World::principal(), whole, &Panics, waiter).await.unwrap_err();
     assert_eq!(failure.cause.reason(), Reason::OutcomeUnknown);
-    audit.close();
+    audit.close().unwrap();
     let record = journal.durable();
     assert!(record.contains(r#""outcome":"unknown""#), "{record}");
     world.end().await;

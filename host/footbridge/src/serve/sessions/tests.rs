@@ -46,7 +46,7 @@ async fn one_that_cannot_be_made_nor_taken_out_of_the_store_is_said_and_can_be_r
     store.removes_no_session(false);
     sessions.revoke(&operator, &name).await.unwrap();
     assert!(sessions.0.kept.lock().await.is_empty() && store.sessions().await.unwrap().is_empty());
-    sessions.stop().await;
+    sessions.stop().await.unwrap();
 }
 
 #[tokio::test]
@@ -73,7 +73,38 @@ async fn one_that_ended_and_is_still_in_the_store_is_listed_and_made_anew() {
     assert!(closed.contains("it has ended (expired)"), "{closed}");
     store.removes_no_session(false);
     assert!(!sessions.ensure(&asked).await.ok().unwrap().was_there);
-    sessions.stop().await;
+    sessions.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_ended_is_taken_out_of_the_store_once_it_can_be_and_is_an_error_at_the_end_where_it_cannot() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), InMemory::default());
+    let first = sessions(&store, folder.path());
+    let asked = |name: &str| CreateSession {
+        name: name.to_owned(),
+        policy: "open".into(),
+        socket_mode: 0o600,
+        ..Default::default()
+    };
+    let operator = Operator::UnixPeer { uid: 7, pid: 9 };
+    for name in ["one", "two"] {
+        let _given = first.create(&asked(name)).await.ok().unwrap();
+    }
+    store.removes_no_session(true);
+    let one: SessionName = "one".parse().unwrap();
+    let refused = first.revoke(&operator, &one).await.err().unwrap().message;
+    assert!(refused.contains("tried until it is done"), "{refused}");
+    store.removes_no_session(false);
+    first.keep_store();
+    while store.sessions().await.unwrap().len() > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(Sessions::names(&*first.0.kept.lock().await), ["two".to_owned()].into());
+
+    store.removes_no_session(true);
+    assert!(first.revoke(&operator, &"two".parse().unwrap()).await.is_err());
+    let text = first.stop().await.unwrap_err().to_string();
+    assert!(text.contains("(two)") && text.contains("is locked") && text.contains("revoke them then"), "{text}");
 }
 
 #[tokio::test]
@@ -108,12 +139,12 @@ async fn what_sessions_spend_is_kept_where_it_is_new_and_tried_again_where_it_ca
     // By itself, too.
     store.set_spent(&[unspent]).await.unwrap();
     sessions.0.kept.lock().await.values_mut().for_each(|kept| kept.stored.spent = BudgetsSpent::default());
-    sessions.keep_spending();
+    sessions.keep_store();
     while in_store().await != spent {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     drop(open);
-    sessions.stop().await;
+    sessions.stop().await.unwrap();
 }
 
 #[tokio::test]
@@ -137,5 +168,5 @@ async fn ports_that_another_has_are_not_waited_for_after_a_restart() {
     let paused = pauses() - before;
     assert_eq!(sessions.0.kept.lock().await[&stored.name].broken.len(), 64);
     assert!(paused < 64, "{paused}");
-    sessions.stop().await;
+    sessions.stop().await.unwrap();
 }

@@ -29,6 +29,10 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// How long one waits for the connection: its user may wait for another process, and so may whoever connects.
 const PATIENCE: Duration = Duration::from_secs(2 * BUSY.as_secs());
 
+/// What the journal keeps on the disk between changes, bytes: a change of what is there already, as the end of a session,
+/// needs no more, and so no room of a disk that is full.
+pub(super) const JOURNAL_ROOM: u64 = 128 * 1024;
+
 /// Where it is while nobody has it. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct SharedConnection {
@@ -107,10 +111,11 @@ impl Turn {
     }
 }
 
-/// The journal of this connection; what an earlier version used, a write-ahead log, ends with it. While a harness of that
-/// version has the file open it stays, and this one can use it too.
+/// The journal of this connection, whose room stays on the disk; what an earlier version used, a write-ahead log, ends with
+/// it. While a harness of that version has the file open it stays, and this one can use it too.
 pub(super) async fn use_rollback_journal(connection: &mut SqliteConnection) -> Result<(), Problem> {
-    let left = sqlx::query("PRAGMA journal_mode = TRUNCATE").execute(connection).await.map_err(Problem::from);
+    let mode = format!("PRAGMA journal_mode = PERSIST; PRAGMA journal_size_limit = {JOURNAL_ROOM}");
+    let left = sqlx::raw_sql(sqlx::AssertSqlSafe(mode)).execute(connection).await.map_err(Problem::from);
     match left {
         Ok(_) | Err(Problem::Locked) => Ok(()),
         Err(problem) => Err(problem),

@@ -8,12 +8,17 @@ use std::{
     time::Duration,
 };
 
+use nix::{
+    errno::Errno,
+    fcntl::{FallocateFlags, fallocate},
+    libc::O_NOFOLLOW,
+};
 use sqlx::{
     Connection as _, SqliteConnection,
     sqlite::{SqliteConnectOptions, SqliteSynchronous},
 };
 
-use super::connection::{BUSY, SharedConnection, use_rollback_journal};
+use super::connection::{BUSY, JOURNAL_ROOM, SharedConnection, use_rollback_journal};
 use crate::store::Problem;
 use footbridge_audit::private_folder::make_private;
 
@@ -47,7 +52,10 @@ pub(super) async fn open(state: &Path, path: &Path) -> Result<SharedConnection, 
         .busy_timeout(BUSY);
     let mut connection = SqliteConnection::connect_with(&options).await?;
     match prepare(&mut connection).await {
-        Ok(()) => Ok(SharedConnection::new(options, connection)),
+        Ok(()) => {
+            keep_room_of_journal(&beside(path, "-journal"));
+            Ok(SharedConnection::new(options, connection))
+        }
         Err(problem) => {
             // Why it cannot be used says more than why it cannot be closed.
             let _ = connection.close().await;
@@ -142,6 +150,23 @@ fn make_file(state: &Path, path: &Path) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+/// Takes the room that the journal of any change may need, while there is some. Zeros behind its end are no journal.
+fn keep_room_of_journal(journal: &Path) {
+    let options =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(O_NOFOLLOW).open(journal);
+    let room = i64::try_from(JOURNAL_ROOM).unwrap_or(i64::MAX);
+    match options.map(|file| fallocate(&file, FallocateFlags::empty(), 0, room)) {
+        // Where a file system keeps no room, a full disk is in the way of every change.
+        Ok(Ok(()) | Err(Errno::EOPNOTSUPP | Errno::ENOSYS)) => {}
+        Ok(Err(errno)) => no_room_kept(journal, &errno),
+        Err(error) => no_room_kept(journal, &error),
+    }
+}
+
+fn no_room_kept(journal: &Path, error: &dyn std::fmt::Display) {
+    tracing::warn!(%error, path = %journal.display(), "no room is kept there: on a full disk the end of a session cannot be stored");
 }
 
 fn of_io(error: io::Error) -> Problem {

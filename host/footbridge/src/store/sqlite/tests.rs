@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::PathBuf,
     time::{Duration, UNIX_EPOCH},
 };
@@ -290,6 +290,9 @@ async fn no_memory_is_shared_by_a_file_that_a_full_disk_could_take_away() {
     let mut names: Vec<String> = names.collect();
     names.sort();
     assert_eq!(names, [FILE.to_owned(), format!("{FILE}-journal")]);
+    let journal = fs::metadata(folder.path().join(&names[1])).unwrap();
+    assert_eq!((journal.len(), journal.mode() & 0o777), (connection::JOURNAL_ROOM, 0o600), "its room stays");
+    assert!(journal.blocks() * 512 >= connection::JOURNAL_ROOM, "on the disk");
 }
 
 #[tokio::test]

@@ -178,7 +178,8 @@ fn opened_at(harness: &Harness, name: &str, policy: &Arc<Policy>, listener: List
 impl Drop for Services {
     fn drop(&mut self) {
         if let Some(harness) = self.harness.take() {
-            self.runtime.block_on(harness.stop());
+            // A record that a test breaks is its own to look at.
+            let _recorded = self.runtime.block_on(harness.stop());
         }
     }
 }

@@ -66,7 +66,7 @@ async fn measure(base: &Path) -> Result<(), Failure> {
         let bench = Bench::start(recorder, many_rules(base, "allow")?)?;
         let added = bench.one_caller(CALLS).await?.saturating_sub(direct);
         say(&format!("added to a call, recorded, {what}: {:.1} us (median)", micros(added)));
-        bench.audit.close().unwrap();
+        bench.audit.close()?;
     }
     let sync = plain_sync(base)?;
     say(&format!("one sync of a record's size: {:.0} us, so {:.0} a second", micros(sync), rate(sync)));
@@ -78,7 +78,7 @@ async fn measure(base: &Path) -> Result<(), Failure> {
     let since = Instant::now();
     bench.callers(CALLERS, CALLS).await?;
     let many = since.elapsed() / u32::try_from(CALLS / CALLERS * CALLERS)?;
-    bench.audit.close().unwrap();
+    bench.audit.close()?;
     say(&format!("sync on, 1 caller: {:.0} calls a second; {CALLERS} callers: {:.0}", rate(one), rate(many)));
     let (to_sync, to_one) = (rate(many) / rate(sync), rate(many) / rate(one));
     say(&format!("{CALLERS} callers: {to_sync:.1} times one plain sync a call, {to_one:.1} times one caller"));

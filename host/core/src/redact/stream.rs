@@ -292,6 +292,13 @@ mod tests {
             "abc/%64%26f secret",
             r"ab\ud83d\ude00\u002Bcdefgh",
             "ab\u{1f600}&plus;cdefgh",
+            // Letters of an escape that are escaped themselves.
+            "%&#x36;1bc/d&f secret",
+            "%%36%31bc/d&f secret",
+            "%&#x%33%36;1bc/d&f secret",
+            r"\&#117;0061bc/d&f secret",
+            "abc/d&am%70;f secret",
+            "ab&#x1f60%30;+cdefgh",
         ] {
             let (text, marked) = (format!("x {value} y"), format!("x [redacted]{} y", "*".repeat(value.len() - 10)));
             for cut in 0..=text.len() {
@@ -300,6 +307,37 @@ mod tests {
             }
             let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(through(&redactor, &bytes), marked.as_bytes(), "{value}");
+        }
+    }
+
+    /// Letters of a text, escaped in the ways of encoders, by these choices in turn.
+    fn escaped(text: &str, choices: &[u8]) -> String {
+        let mut choices = choices.iter().cycle();
+        let write = |letter: char| match choices.next() {
+            Some(0) => format!("\\u{:04x}", u32::from(letter)),
+            Some(1) => format!("&#x{:x};", u32::from(letter)),
+            Some(2) => format!("&#{};", u32::from(letter)),
+            Some(3) => format!("%{:02x}", u32::from(letter)),
+            _ => letter.to_string(),
+        };
+        text.chars().map(write).collect()
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(60))]
+        #[test]
+        fn escapes_in_escapes_hide_nothing_where_a_text_is_cut(
+            rounds in proptest::collection::vec(proptest::collection::vec(0..12_u8, 1..40), 1..4),
+        ) {
+            let redactor = Redactor::new(&[Secret::new("abc/d&f secret")]);
+            let text = format!("x {} y", rounds.iter().fold("abc/d&f secret".to_owned(), |text, round| escaped(&text, round)));
+            let whole = through(&redactor, &[text.as_bytes()]);
+            for cut in 0..=text.len() {
+                let out = through(&redactor, &[&text.as_bytes()[..cut], &text.as_bytes()[cut..]]);
+                proptest::prop_assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&whole), "{} {}", text, cut);
+            }
+            let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            proptest::prop_assert_eq!(through(&redactor, &bytes), whole, "{}", text);
         }
     }
 

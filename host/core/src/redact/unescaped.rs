@@ -103,9 +103,9 @@ impl Unescaped {
     }
 
     fn read_part(text: &[u8], bare: Bare) -> Self {
-        let mut all = Self { bare, texts: vec![text[..unfinished(text, bare)].to_owned()], rounds: Vec::new() };
+        let mut all = Self { bare, texts: vec![finished(text, bare, ROUNDS).to_owned()], rounds: Vec::new() };
         while all.goes_on() {
-            let end = unfinished(all.text(), bare);
+            let end = finished(all.text(), bare, ROUNDS - all.rounds.len()).len();
             all.texts.iter_mut().last().into_iter().for_each(|text| text.truncate(end));
         }
         all
@@ -251,6 +251,12 @@ fn hexadecimal(digits: &[u8]) -> Option<&str> {
 
 /// Longest escape: a character reference by number with all digits that are read.
 const LONGEST: usize = "&#x;".len() + DIGITS;
+
+/// A text without the escapes at its end that more of it could complete, or make others. What one of them stands for may
+/// be a letter of the one before it, in as many rounds as it is read in.
+fn finished(text: &[u8], bare: Bare, rounds: usize) -> &[u8] {
+    (0..rounds.max(1)).fold(text, |text, _| &text[..unfinished(text, bare)])
+}
 
 /// Where an escape begins at the end of a text that more of it could complete, or make another one; its end where none
 /// does.

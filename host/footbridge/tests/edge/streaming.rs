@@ -224,7 +224,7 @@ impl InHouse {
 impl Drop for InHouse {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            self.runtime.block_on(server.stop());
+            let _recorded = self.runtime.block_on(server.stop());
         }
     }
 }

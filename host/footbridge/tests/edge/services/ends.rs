@@ -16,7 +16,7 @@ fn whatever_runs_when_the_harness_ends_has_an_outcome() {
     let mut waits = services.connect();
     waits.send(head("POST /s/tracker/never HTTP/1.1", &[&services.key(), "Content-Length: 5"]) + "hello");
     eventually(|| services.origin.received().iter().any(|one| one.body == b"hello").then_some(()));
-    services.runtime.block_on(services.harness.take().unwrap().stop());
+    services.runtime.block_on(services.harness.take().unwrap().stop()).unwrap();
     let lines = services.records.lines();
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
     let (intents, outcomes) = (of("intent"), of("outcome"));

@@ -3,7 +3,7 @@
 use std::io;
 
 use footbridge_core::hosts::address;
-use rustls::server::Acceptor;
+use rustls::{Error, server::Acceptor};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Most bytes of a ClientHello: what rustls takes.
@@ -14,6 +14,10 @@ const GREETING: usize = 64 * 1024;
 pub(crate) enum NotGreeted {
     #[error("what came first was no TLS")]
     NoTls,
+    #[error("its client left without a word")]
+    Nothing,
+    #[error("its TLS is older than 1.2")]
+    OldTls,
     #[error("the server name of its TLS was {0:?}")]
     OtherName(String),
     #[error("a connection broke: {0}")]
@@ -26,11 +30,14 @@ pub(crate) async fn greeting<C: AsyncRead + Unpin>(client: &mut C, host: &str) -
     let mut acceptor = Acceptor::default();
     while said.len() < GREETING {
         let count = client.read(&mut chunk).await?;
-        let mut new = chunk.get(..count).filter(|new| !new.is_empty()).ok_or(NotGreeted::NoTls)?;
+        let mut new = &chunk[..count];
+        if new.is_empty() {
+            return Err(if said.is_empty() { NotGreeted::Nothing } else { NotGreeted::NoTls });
+        }
         said.extend_from_slice(new);
         while !new.is_empty() {
             acceptor.read_tls(&mut new).map_err(|_| NotGreeted::NoTls)?;
-            let Some(accepted) = acceptor.accept().map_err(|_| NotGreeted::NoTls)? else { continue };
+            let Some(accepted) = acceptor.accept().map_err(|(error, _)| not_accepted(&error))? else { continue };
             let name = accepted.client_hello().server_name().unwrap_or_default().to_ascii_lowercase();
             // An address has no server name (RFC 6066).
             let is_meant = name == host || (name.is_empty() && address(host).is_some());
@@ -38,6 +45,13 @@ pub(crate) async fn greeting<C: AsyncRead + Unpin>(client: &mut C, host: &str) -
         }
     }
     Err(NotGreeted::NoTls)
+}
+
+fn not_accepted(error: &Error) -> NotGreeted {
+    match error {
+        Error::PeerIncompatible(_) => NotGreeted::OldTls,
+        _ => NotGreeted::NoTls,
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +90,12 @@ mod tests {
         assert!(greeted(&own, "b.test").await.unwrap_err().contains("a.test"));
         assert!(greeted(&hello("127.0.0.1"), "127.0.0.1").await.is_ok());
         assert!(greeted(&hello("127.0.0.1"), "a.test").await.is_err());
-        for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", b"", &own[..own.len() / 2], &[0x16; 70_000]] {
+        // TLS 1.0: a client hello with a random, no session, one suite and no extensions.
+        let old =
+            [&b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x01"[..], &[7; 32], b"\x00\x00\x02\x00\x2f\x01\x00"].concat();
+        assert!(greeted(&old, "a.test").await.unwrap_err().contains("older than 1.2"));
+        assert!(greeted(b"", "a.test").await.unwrap_err().contains("left without a word"));
+        for said in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", &own[..own.len() / 2], &[0x16; 70_000]] {
             assert_eq!(greeted(said, "a.test").await.unwrap_err(), "what came first was no TLS");
         }
     }

@@ -43,6 +43,7 @@ mod shape;
 mod shares;
 mod spec;
 mod stream_member;
+mod told;
 mod tunnel;
 mod upload;
 mod usage;

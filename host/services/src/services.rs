@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     error::Error as _,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -24,7 +24,6 @@ use footbridge_core::{
     names::ServerName,
     redact::Redactor,
     service::TUNNELS,
-    sparingly::Sparingly,
 };
 use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
@@ -52,6 +51,7 @@ use crate::{
     shape::ErrorShape,
     shares::Shares,
     spec::ServiceSpec,
+    told::Told,
     upload::{Tally, UploadBounds, UploadError},
     usage::{UsageOf, estimated},
     websocket::{Handshake, WebSocket, say_upgrade},
@@ -79,8 +79,7 @@ struct Service {
     clients: Clients,
     /// For requests that become WebSockets, each over a connection of its own.
     websockets: Option<Clients>,
-    /// Its credential was not taken by its origin.
-    not_taken: Mutex<Sparingly>,
+    told: Told,
 }
 
 /// What a new configuration changed, by name.
@@ -191,8 +190,8 @@ impl Services {
         let own = spec.rules.websocket.then(|| connector(Protocols::Http1)).transpose()?;
         let websockets = own.map(|connector| Clients::new(connector, 0));
         let revision = REVISIONS.fetch_add(1, Ordering::Relaxed);
-        let (redactor, not_taken) = (Redactor::of_one(&spec.secrets), Mutex::default());
-        Ok(Service { clients, websockets, redactor, spec, revision, not_taken })
+        let redactor = Redactor::of_one(&spec.secrets);
+        Ok(Service { clients, websockets, redactor, spec, revision, told: Told::default() })
     }
 
     fn get(&self, name: &str) -> Option<Arc<Service>> {
@@ -231,6 +230,13 @@ impl Services {
     pub(crate) fn way(&self, name: &str, session: u64, limits: &ServiceLimits) -> Option<(Way, u64)> {
         let service = self.get(name)?;
         Some((Way::to(&service.spec, &self.0.dialling.within(limits), Some(session)), service.revision))
+    }
+
+    /// Tells the operator that a tunnel could not be opened.
+    pub(crate) fn has_no_tunnel(&self, authority: &str, why: NoConnection) {
+        if let Some(service) = self.get(TUNNELS) {
+            service.told.no_connection(TUNNELS, &authority, why);
+        }
     }
 
     /// The shape of errors that clients of a service expect.
@@ -274,6 +280,11 @@ impl Forward for Services {
             service.send(outgoing, parcel, cancel).await
         })
     }
+}
+
+/// Whether an answer came that cannot be read: its head is none of HTTP/1, or has more headers than are read.
+fn is_unreadable(error: &ClientError) -> bool {
+    error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse)
 }
 
 /// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7).
@@ -444,7 +455,7 @@ impl Service {
     fn has_credential(&self) -> Result<(), Outcome> {
         let Some(why) = &self.spec.lacks_credential else { return Ok(()) };
         let name = &self.spec.name;
-        tracing::warn!(service = %name, %why, "a request to a service without its credential was refused");
+        self.told.no_credential(name.as_str(), why);
         let why = format!(
             "Service \"{name}\" has no credential: \"footbridge services check {name}\" says why to the operator. \
              Nothing was sent"
@@ -455,23 +466,11 @@ impl Service {
     fn answer(&self, response: Response<Incoming>, begun: Begun, connection: CaptureConnection) -> ServiceAnswer {
         let (head, body) = response.into_parts();
         if head.status == StatusCode::UNAUTHORIZED && self.spec.credential.is_some() {
-            self.say_not_taken();
+            self.told.not_taken(self.spec.name.as_str());
         }
         let headers = crossing(&head.headers, &self.spec, &begun.redactor);
         let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, connection)));
         ServiceAnswer { status: head.status, headers, body }
-    }
-
-    /// Tells the operator of an answer that the guest can do nothing about.
-    fn say_not_taken(&self) {
-        let mut not_taken = self.not_taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answers) = not_taken.may_say(1, Instant::now().into_std()) {
-            tracing::warn!(
-                service = %self.spec.name, answers,
-                "the origin answers 401 to the credential that is put in here: replace it if it is wrong or was taken back; \
-                 a daemon reads it again at \"footbridge config reload\", a run at its start"
-            );
-        }
     }
 
     fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {
@@ -492,7 +491,7 @@ impl Service {
         let name = &self.spec.name;
         if error.is_connect() {
             let why = NoConnection::of(error);
-            tracing::warn!(service = %name, origin = %self.spec.origin, %why, "no connection");
+            self.told.no_connection(name.as_str(), &self.spec.origin, why);
             tracing::debug!(service = %name, error = ?error, "why there is no connection");
             return Outcome::NotSent(self.unreached(why));
         }
@@ -504,6 +503,7 @@ impl Service {
             () if let Some(of) = tally.spent() => Outcome::Unknown(NoAnswer::OverBudget(of)),
             () if tally.why() == Some(UploadError::Over) => Outcome::Unknown(NoAnswer::TooMuchSent),
             () if tally.why() == Some(UploadError::Cut) => Outcome::Unknown(NoAnswer::BodyBroken),
+            () if is_unreadable(error) => Outcome::Unknown(NoAnswer::Unusable),
             () => Outcome::Unknown(NoAnswer::ServerGone),
         }
     }

@@ -81,7 +81,7 @@ impl Forward for Tunnels {
             let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;
             let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
             tunnel.map(|carried| Tunnel { carried: Carried { spending, ..carried }, exchange: None }).map_err(|why| {
-                tracing::warn!(%authority, %why, "no tunnel");
+                self.0.has_no_tunnel(&authority, why);
                 Outcome::NotSent(why.not_sent(format_args!("\"{authority}\""))).into()
             })
         })

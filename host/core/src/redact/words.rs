@@ -11,7 +11,7 @@ const SECRET_WORDS: [&str; 10] =
 /// The same, of words by themselves.
 const SECRET_ALONE: [&str; 7] = ["otp", "totp", "cvv", "cvc", "mnemonic", "passkey", "seedphrase"];
 /// The same, of two words one after the other.
-const SECRET_PAIRS: [&str; 22] = [
+const SECRET_PAIRS: [&str; 23] = [
     "apikey",
     "accesskey",
     "privatekey",
@@ -34,6 +34,7 @@ const SECRET_PAIRS: [&str; 22] = [
     "enterpin",
     "pincode",
     "pinnumber",
+    "clientassertion",
 ];
 /// Letters of other scripts that look like those of Latin.
 const ALIKE: [(char, char); 30] = [
@@ -159,7 +160,15 @@ mod tests {
 
     #[test]
     fn names_of_secrets_are_known_in_any_way_of_writing_them() {
-        for name in ["Authorization", "X-Api-Key", "--api-key", "GITHUB_PERSONAL_ACCESS_TOKEN", "openaiKey", "Cookie"] {
+        for name in [
+            "Authorization",
+            "X-Api-Key",
+            "--api-key",
+            "GITHUB_PERSONAL_ACCESS_TOKEN",
+            "openaiKey",
+            "Cookie",
+            "client_assertion",
+        ] {
             assert!(names_a_secret(name), "{name}");
         }
         for text in [

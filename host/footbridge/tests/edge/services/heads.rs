@@ -48,9 +48,11 @@ fn what_an_origin_says_in_heads_is_bounded_whenever_it_came() {
 }
 
 #[test]
-fn an_answer_whose_coding_would_be_lost_is_none() {
-    let answer = Services::open().get("/coded");
-    assert!(answer.status == 502 && answer.body.contains("cannot be used"), "{answer:?}");
+fn an_answer_whose_coding_would_be_lost_or_whose_headers_are_not_all_read_is_none() {
+    for path in ["/coded", "/crowd"] {
+        let answer = Services::open().get(path);
+        assert!(answer.status == 502 && answer.body.contains("cannot be used"), "{path}: {answer:?}");
+    }
 }
 
 #[test]

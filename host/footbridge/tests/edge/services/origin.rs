@@ -280,6 +280,7 @@ fn answer(tls: &mut Tls, received: Received, shared: &Shared) -> bool {
                 say(&format!("HTTP/1.1 200 OK\r\n{}content-length: 2\r\n\r\nok", long.repeat(6)))
             }
         }
+        "/api/crowd" => say(&format!("HTTP/1.1 200 OK\r\n{}content-length: 2\r\n\r\nok", "x: y\r\n".repeat(100))),
         "/api/coded" => say("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nzz\r\n0\r\n\r\n"),
         "/api/gone" => {
             say("HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\n\r\nmuch");

@@ -21,8 +21,8 @@ const MAX_QUESTIONS: usize = 8;
 /// Longest such answer, questions and state together, bytes.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// The type of such a result, as JSON.
-const ASKS: &str = "\"input_required\"";
+/// The type of such a result.
+const ASKS: &str = "input_required";
 
 /// What is wanted before there is a result.
 #[derive(Debug)]
@@ -73,14 +73,16 @@ struct Wanted<'a> {
 }
 
 impl InputRequired {
-    /// What a result asks for; none if it is one. A light look: no tree is built, and most have not got the word.
+    /// What a result asks for; none if it is one. A light look: no tree is built, and most have not got the word, nor
+    /// escapes that it could be written with.
     pub(super) fn of(result: &RawValue, redactor: &Redactor) -> Option<Result<Self, BadInput>> {
-        if !result.get().contains(ASKS) {
+        if !result.get().contains(ASKS) && !result.get().contains("\\u") {
             return None;
         }
         // Members that appear twice do not parse here; such a result still goes on as it is.
         let top = serde_json::from_str::<Top<'_>>(result.get()).ok()?;
-        let asks = top.result_type.is_some_and(|kind| kind.get() == ASKS);
+        let kind = top.result_type.and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
+        let asks = kind.is_some_and(|kind| kind == ASKS);
         asks.then(|| if result.get().len() > MAX_ANSWER { Err(BadInput::TooMuch) } else { Self::read(&top, redactor) })
     }
 
@@ -138,6 +140,8 @@ mod tests {
         let question = r#"{"method":"elicitation/create","params":{}}"#;
         assert_eq!(asks(&format!(r#","inputRequests":{{"a":{question}}}"#)), Ok(1));
         assert_eq!(asks(r#","requestState":"s""#), Ok(0));
+        let escaped = r#"{"result\u0054ype":"input\u005frequired","requestState":"s"}"#;
+        assert_eq!(of(escaped), Some(Ok(0)), "however it is written");
         assert_eq!(asks(""), Err(BadInput::Unreadable));
         assert_eq!(asks(r#","inputRequests":[]"#), Err(BadInput::Unreadable));
         assert_eq!(asks(r#","inputRequests":{"a":{"method":"roots/list","params":{}}}"#), Err(BadInput::NoQuestion));

@@ -8,6 +8,7 @@ use crate::wrapped::CliSpec;
 use footbridge_outbound::HttpSpec;
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Map, Value, json};
+use url::form_urlencoded;
 
 use footbridge_core::names::ServerName;
 use footbridge_core::{
@@ -92,9 +93,11 @@ impl TransportSpec {
                 origin.extend(cwd.iter().map(|cwd| ("cwd".to_owned(), shown(&cwd.to_string_lossy()))));
             }
             Self::Http(HttpSpec { url, .. }) | Self::Sse(HttpSpec { url, .. }) => {
-                // Apart from the rest, decoded: in the text of a URL a value may be spelled in other ways.
-                let query: Vec<Value> =
-                    url.query_pairs().map(|(key, value)| json!([shown(&key), shown(&value)])).collect();
+                // As it is written first, since a value may hold what a query means something by; then apart from the rest,
+                // decoded: in the text of a URL a value may be spelled in other ways.
+                let written = redactor.hide(url.query().unwrap_or_default());
+                let pairs = form_urlencoded::parse(written.as_bytes());
+                let query: Vec<Value> = pairs.map(|(key, value)| json!([shown(&key), shown(&value)])).collect();
                 let mut plain = url.clone();
                 plain.set_query(None);
                 // An address without a host has none of these either.
@@ -151,6 +154,13 @@ mod tests {
             json!({"url": "https://example.org/mcp", "query": [["key", "[redacted]"], ["b", "1"]]}),
         ];
         assert_eq!(origin("s3cret-one"), expected.clone().map(Origin::new));
-        assert_eq!(origin("s3cret+two"), expected.map(Origin::new));
+        assert_eq!(origin("s3cret+two"), expected.clone().map(Origin::new));
+        // In a query as it stands, where these mean something.
+        for secret in ["s3cret+two", "s3cret&two=x", "s3cret value=="] {
+            let redactor = Redactor::new(&[Secret::new(secret)]);
+            let url = format!("https://example.org/mcp?key={secret}&b=1").parse().unwrap();
+            let http = TransportSpec::Http(HttpSpec { url, headers: Vec::new(), allow_private: false });
+            assert_eq!(http.origin(&redactor), Origin::new(expected[1].clone()), "{secret}");
+        }
     }
 }

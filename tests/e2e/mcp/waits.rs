@@ -134,3 +134,17 @@ fn a_question_of_a_server_goes_to_whoever_is_asked_for_approvals_and_not_to_the_
     assert_eq!(*told, json!([{"action": "accept", "content": {"city": "Bern"}}]));
     client.ends();
 }
+
+#[test]
+fn a_server_that_asks_by_its_result_does_not_ask_past_the_bridge() {
+    // In the revision that it speaks nothing is asked so: to a client of another one it would be the bridge that asks.
+    let daemon = Host::open_with(&Servers::none().misbehaving("asker", &["wants-input"])).serves();
+    let mut client = StdioClient::start(&daemon.opens("agent-1", &["--policy", "open"]), &[]);
+    client.begins();
+    let question =
+        json!({"method": "elicitation/create", "params": {"message": "Your password?", "requestedSchema": {}}});
+    let call = json!({"name": "asker__echo", "arguments": {"rounds": [{"a": question}]}});
+    let answer = client.asks(2, "tools/call", call);
+    assert_eq!(answer["result"], json!({"content": []}), "{answer}");
+    client.ends();
+}

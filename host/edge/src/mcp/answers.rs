@@ -14,6 +14,7 @@ use serde_json::{Value, json, value::RawValue};
 use super::{
     SESSION, client_shape,
     clients::McpClient,
+    one_hop,
     refusals::{self, Sought},
     related,
     request::McpCall,
@@ -139,11 +140,14 @@ impl McpEncoder {
         members
     }
 
-    /// What came of it, in the shape that clients take.
+    /// What came of it, in the shape that clients take, and of a server's own words what is its to say.
     fn taken(&self, answer: Found) -> Found {
         match self.shape {
-            Shape::Tool | Shape::Task(_) => answer.map(|result| client_shape::result(result, self.revision)),
-            Shape::Initialized(_) | Shape::Listed | Shape::Read | Shape::Plain => answer,
+            Shape::Tool | Shape::Task(_) => {
+                answer.map(|result| client_shape::result(one_hop::without(result), self.revision))
+            }
+            Shape::Read | Shape::Plain => answer.map(one_hop::without),
+            Shape::Initialized(_) | Shape::Listed => answer,
         }
     }
 

@@ -9,7 +9,7 @@ use std::{borrow::Cow, fmt};
 use footbridge_proto::{json::Members, rpc::raw};
 use serde_json::{Value, value::RawValue};
 
-use super::revision::Revision;
+use super::{one_hop, revision::Revision};
 
 /// What a value has to be. One that is not is left out of what it is in.
 pub(super) enum Form {
@@ -23,6 +23,8 @@ pub(super) enum Form {
     OneOf(&'static [&'static str]),
     List(&'static Form),
     Object(&'static ObjectForm),
+    /// An object of what is said besides, of which some is not a server's to say.
+    Meta,
     /// The JSON Schema of arguments, which are objects.
     InputSchema,
     /// The JSON Schema of results, which are objects.
@@ -78,7 +80,7 @@ const TOOL: &ObjectForm = &ObjectForm {
         ("outputSchema", Form::OutputSchema),
         ("annotations", ANNOTATIONS_OF_TOOL),
         ("execution", EXECUTION),
-        ("_meta", ANY_OBJECT),
+        ("_meta", Form::Meta),
     ],
     required: &["inputSchema"],
 };
@@ -92,7 +94,7 @@ const TOOL_OF_ANYTHING: &ObjectForm = &ObjectForm {
         ("outputSchema", ANY_OBJECT),
         ("annotations", ANNOTATIONS_OF_TOOL),
         ("execution", EXECUTION),
-        ("_meta", ANY_OBJECT),
+        ("_meta", Form::Meta),
     ],
     required: &["inputSchema"],
 };
@@ -112,7 +114,7 @@ pub(super) const RESOURCE: &ObjectForm = &ObjectForm {
         ("mimeType", Form::Text),
         ("size", Form::Integer),
         ("annotations", ANNOTATIONS),
-        ("_meta", ANY_OBJECT),
+        ("_meta", Form::Meta),
     ],
     required: &["name"],
 };
@@ -130,7 +132,7 @@ pub(super) const PROMPT: &ObjectForm = &ObjectForm {
                 required: &["name"],
             })),
         ),
-        ("_meta", ANY_OBJECT),
+        ("_meta", Form::Meta),
     ],
     required: &[],
 };
@@ -225,6 +227,7 @@ fn formed<'a>(value: &'a str, form: &Form) -> Option<Cow<'a, str>> {
         Form::OneOf(words) => is(serde_json::from_str::<String>(value).is_ok_and(|word| words.contains(&&*word))),
         Form::List(of) => list(value, of),
         Form::Object(form) => shown(value, form).ok(),
+        Form::Meta => value.starts_with('{').then(|| one_hop::meta(value)).flatten(),
         Form::InputSchema => schema(value, |types| types.is_none_or(|types| types.iter().any(|name| name == OBJECT))),
         Form::OutputSchema => schema(value, |types| types.is_some_and(|types| types.iter().all(|name| name == OBJECT))),
     }
@@ -487,6 +490,8 @@ mod tests {
                 r#","icons":[{"src":"a"}]"#,
             ),
             (r#""_meta":5"#, ""),
+            (r#""_meta":{"footbridge/partial":["x"],"a":1.0}"#, r#","_meta":{"a":1.0}"#),
+            (r#""_meta":{}"#, r#","_meta":{}"#),
             (r#""execution":{"taskSupport":"x"}"#, r#","execution":{}"#),
             (r#""unknown":null"#, r#","unknown":null"#),
         ] {

@@ -19,6 +19,7 @@ mod cursor;
 mod endpoint;
 mod listings;
 mod names;
+mod one_hop;
 mod refusals;
 mod related;
 mod request;

@@ -62,14 +62,39 @@ extern "C" fn leave(_: libc::c_int) {
     }
 }
 
-/// Whether a signal is ignored, as `nohup` has SIGHUP and a shell SIGINT in the background.
-#[must_use]
-pub fn is_ignored(signal: Signal) -> bool {
+/// Signals that are ignored, as `nohup` has SIGHUP and a shell SIGINT in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored {
+    /// Bit 0 is signal 1.
+    bits: u64,
+}
+
+impl Ignored {
+    /// Those of this process now: what it was started with, before it changes anything about them. Without SIGPIPE, which
+    /// the runtime of Rust ignores, and SIGCHLD, which nobody means for what is started.
+    #[must_use]
+    pub fn now() -> Self {
+        let ignored = (1..=LAST_SIGNAL).filter(|number| ![libc::SIGPIPE, libc::SIGCHLD].contains(number));
+        Self { bits: ignored.filter(|number| is_ignored(*number)).fold(0, |bits, number| bits | bit(number)) }
+    }
+
+    /// Whether this signal is.
+    #[must_use]
+    pub fn has(self, signal: Signal) -> bool {
+        self.bits & bit(signal as libc::c_int) != 0
+    }
+}
+
+fn bit(number: libc::c_int) -> u64 {
+    1 << (number - 1)
+}
+
+fn is_ignored(number: libc::c_int) -> bool {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is set, and all zeroes are a whole sigaction, should nothing be written.
     #[expect(unsafe_code, reason = "nix only tells what was there before by setting something else")]
     unsafe {
-        libc::sigaction(signal as libc::c_int, std::ptr::null(), now.as_mut_ptr()) == 0
+        libc::sigaction(number, std::ptr::null(), now.as_mut_ptr()) == 0
             && now.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }
@@ -233,8 +258,8 @@ fn exit_status(status: libc::c_int) -> u8 {
 }
 
 /// What a command gets back before it starts: its own process group, the terminal if `foreground`, the limit on open
-/// files, default dispositions and an empty signal mask.
-pub fn start_afresh(command: &mut Command, foreground: bool, open_files: OpenFiles) {
+/// files, default dispositions but for what is `ignored`, and an empty signal mask.
+pub fn start_afresh(command: &mut Command, foreground: bool, open_files: OpenFiles, ignored: Ignored) {
     let prepare = move || {
         nix::unistd::setpgid(nix::unistd::Pid::from_raw(0), nix::unistd::Pid::from_raw(0))?;
         if foreground {
@@ -247,10 +272,11 @@ pub fn start_afresh(command: &mut Command, foreground: bool, open_files: OpenFil
         }
         setrlimit(Resource::RLIMIT_NOFILE, open_files.soft, open_files.hard)?;
         for number in 1..=LAST_SIGNAL {
-            // SAFETY: SIG_DFL runs no code of ours. Numbers that nobody may set are refused, which is right.
+            let action = if ignored.bits & bit(number) == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
+            // SAFETY: neither runs code of ours. Numbers that nobody may set are refused, which is right.
             #[expect(unsafe_code, reason = "nix knows no real-time signals")]
             unsafe {
-                libc::signal(number, libc::SIG_DFL)
+                libc::signal(number, action)
             };
         }
         SigSet::empty().thread_set_mask()?;

@@ -88,7 +88,35 @@ fn the_command_gets_the_port_and_nothing_of_the_relay() {
     // `ls` itself has one descriptor more than 0, 1, 2.
     assert_eq!(lines[..4], [&format!("port={port} socket= host= kept=yes"), "0", "4", "200"], "{out}");
     // Signals 32 and 33 belong to the C library, which lets nobody set them.
-    assert!(lines[4..].iter().all(|line| signals(line) & !(0b11 << 31) == 0), "{out}");
+    let of_library = 0b11 << 31;
+    assert_eq!(signals(lines[4]) & !of_library, 0, "{out}");
+    // What this process itself was started with, as by nohup, is the command's too; SIGPIPE is Rust's.
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own = signals(own.lines().find(|line| line.starts_with("SigIgn")).unwrap());
+    let [pipe, child] = [Signal::SIGPIPE, Signal::SIGCHLD].map(|signal| 1 << (signal as i32 - 1));
+    assert_eq!(signals(lines[5]) & !of_library, own & !(of_library | pipe | child), "{out}");
+}
+
+#[test]
+fn what_is_ignored_at_its_start_as_by_nohup_stays_so_for_the_command_and_is_not_passed_on() {
+    let (_folder, _, to) = socket_path();
+    let ignoring = "trap '' HUP USR1; exec \"$0\" --ready-fd 3 \"$@\" 3>&1";
+    let text = "kill -HUP $$; kill -USR1 $$; kill -HUP $PPID; kill -USR1 $PPID; sleep 0.1; echo alive; kill -USR2 $$";
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        ignoring,
+        env!("CARGO_BIN_EXE_footbridge-relay"),
+        "--lifeline-grace",
+        "0",
+        "--",
+        "sh",
+        "-c",
+        text,
+    ]);
+    command.env("FOOTBRIDGE_TO", &to).env("FOOTBRIDGE_LISTEN", "tcp:127.0.0.1:0");
+    let (status, out) = Relay::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped())).finish();
+    assert_eq!((status.code(), out.as_str()), (Some(128 + Signal::SIGUSR2 as i32), "alive\n"));
 }
 
 #[test]

@@ -82,14 +82,12 @@ pub(super) async fn carry_out(
     in_vain(&live.name, BadInput::TooOften)
 }
 
-/// What the server asks for in place of a result. In revisions before 2026-07-28 a result is one, whatever it says.
+/// What the server asks for in place of a result. In revisions before 2026-07-28 it asks by requests of its own, and what
+/// says so in a result is none to anybody.
 fn input_asked_for(live: &Live, ended: &Ended) -> Option<Result<InputRequired, BadInput>> {
-    match ended {
-        Ended::Answered(Answer::Result(text, _)) if live.is_stateless() => {
-            InputRequired::of(text, live.interceptor.redactor())
-        }
-        _ => None,
-    }
+    let Ended::Answered(Answer::Result(text, _)) = ended else { return None };
+    let asked = InputRequired::of(text, live.interceptor.redactor())?;
+    Some(if live.is_stateless() { asked } else { Err(BadInput::OtherRevision) })
 }
 
 /// The server wants what it does not get.

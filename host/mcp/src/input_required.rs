@@ -41,6 +41,8 @@ pub(super) enum BadInput {
     TooMuch,
     #[error("which is not something that a person is asked for")]
     NoQuestion,
+    #[error("which the revision of MCP that it speaks here does not have in a result")]
+    OtherRevision,
     #[error("and nobody can be asked")]
     Nobody,
     #[error("and again, {MAX_ROUNDS} times")]

@@ -145,6 +145,7 @@ fn a_server_that_asks_by_its_result_does_not_ask_past_the_bridge() {
         json!({"method": "elicitation/create", "params": {"message": "Your password?", "requestedSchema": {}}});
     let call = json!({"name": "asker__echo", "arguments": {"rounds": [{"a": question}]}});
     let answer = client.asks(2, "tools/call", call);
-    assert_eq!(answer["result"], json!({"content": []}), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("does not have in a result"), "{answer}");
+    assert!(!answer.to_string().contains("password"), "{answer}");
     client.ends();
 }

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use footbridge_guest::sys::{self, ChildChange, OpenFiles};
+use footbridge_guest::sys::{self, ChildChange, Ignored, OpenFiles};
 use footbridge_proto::vars;
 use nix::{
     errno::Errno,
@@ -100,7 +100,12 @@ pub(crate) struct Child {
 
 impl Child {
     /// Starts the command with the port in its environment.
-    pub(crate) fn spawn(words: &[OsString], place: &Place<'_>, open_files: OpenFiles) -> Result<Self, CommandError> {
+    pub(crate) fn spawn(
+        words: &[OsString],
+        place: &Place<'_>,
+        open_files: OpenFiles,
+        ignored: Ignored,
+    ) -> Result<Self, CommandError> {
         // Where the kernel has no subreapers, orphans go to the real init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let foreground = terminal::is_ours();
@@ -108,7 +113,7 @@ impl Child {
         let mut command = Command::new(&name);
         command.args(rest);
         set_environment(&mut command, place);
-        sys::start_afresh(&mut command, foreground, open_files);
+        sys::start_afresh(&mut command, foreground, open_files, ignored);
         match command.spawn() {
             Ok(child) => Ok(Self { pid: pid_of(&child), foreground }),
             Err(e) => {

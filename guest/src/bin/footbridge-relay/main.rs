@@ -35,7 +35,7 @@ use std::{
 };
 
 use footbridge_domains::{FilterError, refuse_calls, write_below};
-use footbridge_guest::sys::{self, OpenFiles};
+use footbridge_guest::sys::{self, Ignored, OpenFiles};
 
 use crate::{
     args::{Options, Parsed},
@@ -129,7 +129,8 @@ fn start(options: Options) -> Result<u8, RelayError> {
 }
 
 async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFiles) -> Result<u8, RelayError> {
-    let signals = if options.command.is_empty() { Signals::ending() } else { Signals::of_init() };
+    let ignored = Ignored::now();
+    let signals = if options.command.is_empty() { Signals::ending(ignored) } else { Signals::of_init(ignored) };
     let mut signals = signals.map_err(RelayError::Start)?;
     let bound = Bound::bind(&options.listen).await?;
     let reach = Rc::new(Reach::new(options.to.clone(), options.patience));
@@ -150,7 +151,7 @@ async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFi
         };
     }
     let place = init::Place { address, path_first: options.path_first.as_deref() };
-    let child = init::Child::spawn(&options.command, &place, open_files)?;
+    let child = init::Child::spawn(&options.command, &place, open_files, ignored)?;
     // The relay itself starts nothing any more.
     let _ = nix::sys::prctl::set_no_new_privs();
     tokio::select! {

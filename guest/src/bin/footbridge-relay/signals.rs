@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use footbridge_guest::sys::is_ignored;
+use footbridge_guest::sys::Ignored;
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
@@ -32,14 +32,15 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// What an init takes: all that it passes on, and the ends of its children.
-    pub(crate) fn of_init() -> io::Result<Self> {
-        Self::listen(PASSED_ON.into_iter().chain([Signal::SIGCHLD]))
+    /// What an init takes: all that it passes on, and the ends of its children. What is ignored stays so.
+    pub(crate) fn of_init(ignored: Ignored) -> io::Result<Self> {
+        let passed_on = PASSED_ON.into_iter().filter(|signal| !ignored.has(*signal));
+        Self::listen(passed_on.chain([Signal::SIGCHLD]))
     }
 
     /// What a relay without a command takes. Others keep their meaning, and what is ignored stays so.
-    pub(crate) fn ending() -> io::Result<Self> {
-        Self::listen(ENDING.into_iter().filter(|signal| !is_ignored(*signal)))
+    pub(crate) fn ending(ignored: Ignored) -> io::Result<Self> {
+        Self::listen(ENDING.into_iter().filter(|signal| !ignored.has(*signal)))
     }
 
     fn listen(all: impl Iterator<Item = Signal>) -> io::Result<Self> {

@@ -423,7 +423,12 @@ fn everything_asks(daemon: &Daemon) {
 fn everything_asks_over_stdio() {
     let Some(everything) = Real::server("everything_asks_over_stdio", "mcp-server-everything") else { return };
     let servers = Servers::none().and("everything", json!({"command": everything.program()}));
-    everything_asks(&Host::with(&servers).settings(COLD).serves());
+    let daemon = Host::with(&servers).settings(COLD).serves();
+    everything_asks(&daemon);
+    // What an operator looks at has the tools that it offers to those alone whom it can ask.
+    let listed = daemon.host.one_shot(&["tools", "everything"]).well();
+    assert!(listed.contains("trigger-elicitation-request"), "{listed}");
+    drop(daemon);
     // Where nobody can be asked it is not told otherwise, and does not have the tool.
     let silent = Host::with(&servers).settings(&format!("[approval]\nwatch = false\n{COLD}")).serves();
     let listed = silent.opens("agent-1", &[]).asks("listTools", json!({"server": "everything"})).to_string();

@@ -75,12 +75,14 @@ async fn looked_at(
     wanted: impl Fn(&ServerSpec) -> bool,
     log: Option<Arc<dyn ServerLog>>,
 ) -> (Vec<(ServerName, Result<Arc<Offered>, Unavailable>)>, Vec<ServerReport>) {
+    // As a harness tells them: some offer tools to those alone whom they can ask.
+    let elicitation = config.approval.asks_anybody();
     let Config { servers, limits, gathered, own_folders: folders, .. } = config;
     let budget = Budget::new(limits.edge.held_bytes);
     let wait = limits.servers.start_time + limits.servers.list_time;
     let redactor = Redactor::new(&gathered.secrets);
     let launcher = Launcher::Kept { helper: None, folders };
-    let context = ServersContext { limits, redactor, budget, launcher, elicitation: false, log };
+    let context = ServersContext { limits, redactor, budget, launcher, elicitation, log };
     let specs = servers.into_iter().filter(wanted).collect();
     let servers = Servers::start(specs, context);
     let names = servers.servers();

@@ -69,7 +69,7 @@ const OWN_FOLDER_FLAGS: [(&str, [&str; 4]); 6] = [
     ("php", ["-t", "--docroot", "-c", "--php-ini"]),
 ];
 /// Programs that start the one that their arguments name, behind options and values of theirs.
-const STARTERS: [&str; 33] = [
+const STARTERS: [&str; 35] = [
     "busybox",
     "catchsegv",
     "chroot",
@@ -81,6 +81,7 @@ const STARTERS: [&str; 33] = [
     "firejail",
     "flock",
     "ionice",
+    "ltrace",
     "nice",
     "nohup",
     "nsenter",
@@ -98,6 +99,7 @@ const STARTERS: [&str; 33] = [
     "taskset",
     "time",
     "timeout",
+    "toybox",
     "unbuffer",
     "unshare",
     "watch",

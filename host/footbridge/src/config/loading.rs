@@ -1,4 +1,5 @@
-//! Variables that have programs load something, or say where they look for code, settings and packages.
+//! Variables that have programs load something, or say where they look for code, settings and packages; and those that say
+//! whom they send to, or whom they trust.
 //!
 //! Other variables are data: what a program does with those nobody knows.
 
@@ -85,4 +86,53 @@ const LOADING_PREFIXES: [&str; 6] = ["LD_", "NPM_CONFIG_", "PIP_", "PYTHON", "UV
 pub(super) fn is_loading(name: &str) -> bool {
     let name = name.to_uppercase();
     LOADING.contains(&name.as_str()) || LOADING_PREFIXES.iter().any(|start| name.starts_with(start))
+}
+
+/// Words of names that say where a program sends what it has: to whom, by whom, and what proves that.
+const LEADING_WORDS: [&str; 36] = [
+    "ADDR",
+    "ADDRESS",
+    "BASE",
+    "CA",
+    "CERT",
+    "CERTIFICATE",
+    "CERTS",
+    "DNS",
+    "DOMAIN",
+    "DSN",
+    "ENDPOINT",
+    "ENDPOINTS",
+    "GATEWAY",
+    "HOST",
+    "HOSTNAME",
+    "HOSTS",
+    "INSECURE",
+    "INSTANCE",
+    "MIRROR",
+    "ORIGIN",
+    "PORT",
+    "PROXY",
+    "REGISTRY",
+    "RELAY",
+    "SERVER",
+    "SERVERS",
+    "SITE",
+    "SOCKET",
+    "SSL",
+    "TLS",
+    "TUNNEL",
+    "URI",
+    "URL",
+    "URLS",
+    "VERIFY",
+    "WEBHOOK",
+];
+/// The same, as ends of names that are written in one word.
+const LEADING_ENDS: [&str; 7] = ["DOMAIN", "ENDPOINT", "HOST", "KEYLOGFILE", "PROXY", "URI", "URL"];
+
+/// Whether a variable of this name says where a program sends what it has, keys among it.
+pub(super) fn is_leading(name: &str) -> bool {
+    let name = name.to_uppercase();
+    name.split(['_', '-', '.']).any(|word| LEADING_WORDS.contains(&word))
+        || LEADING_ENDS.iter().any(|end| name.ends_with(end))
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{
-    loading::is_loading,
+    loading::{is_leading, is_loading},
     node::{Node, NodeValue},
 };
 
@@ -16,11 +16,11 @@ const OF_PROGRAMS: [&str; 3] = ["command", "args", "cwd"];
 const OF_WRAPPED: [&str; 2] = ["allowedPrograms", "tools"];
 
 /// Whether an entry starts the same program as an earlier one, so that it may have that one's `env`. A variable of its
-/// own by which the program may load other code has to be the earlier one's, too.
+/// own by which the program may load other code, or send what it has to others, has to be the earlier one's, too.
 pub(super) fn is_same_program(entry: &Node, earlier: &Node) -> bool {
-    let loading = loading(earlier);
+    let of_earlier = deciding(earlier);
     program(entry) == program(earlier)
-        && self::loading(entry).iter().all(|(name, value)| loading.get(name) == Some(value))
+        && deciding(entry).iter().all(|(name, value)| of_earlier.get(name) == Some(value))
 }
 
 /// Whether both entries call the same origin, so that one's `headers` may be the other's.
@@ -45,11 +45,11 @@ fn program(entry: &Node) -> Value {
     json!([is_wrapped, members.collect::<Map<_, _>>()])
 }
 
-/// The variables by which a program may load other code.
-fn loading(entry: &Node) -> Map<String, Value> {
+/// The variables by which a program may load other code, or send what it has to others.
+fn deciding(entry: &Node) -> Map<String, Value> {
     let variables = entry.member("env").and_then(|env| env.node.members()).unwrap_or_default();
-    let loading = variables.iter().filter(|member| is_loading(&member.name));
-    loading.map(|member| (member.name.clone(), placed(&member.node, "env"))).collect()
+    let deciding = variables.iter().filter(|member| is_loading(&member.name) || is_leading(&member.name));
+    deciding.map(|member| (member.name.clone(), placed(&member.node, "env"))).collect()
 }
 
 /// A value with the folder of its file where it depends on that.
@@ -111,6 +111,24 @@ mod tests {
         let loads = json!({"command": "node", "env": {"NODE_OPTIONS": "--require ./x.js", "A": "1"}});
         assert!(same(&json!({"command": "node"}), &loads), "it has none of its own");
         assert!(same(&json!({"command": "node", "args": []}), &json!({"command": "node", "cwd": null})));
+        let tells =
+            json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {"GITHUB_TOOLSETS": "all", "A": "2"}});
+        assert!(same(&tells, &npx), "data of its own");
+        for variable in [
+            "GITHUB_HOST",
+            "HTTPS_PROXY",
+            "http_proxy",
+            "NODE_TLS_REJECT_UNAUTHORIZED",
+            "SSLKEYLOGFILE",
+            "REQUESTS_CA_BUNDLE",
+            "GIT_SSL_NO_VERIFY",
+            "OPENAI_BASE_URL",
+            "apiUrl",
+            "DATABASE_URI",
+        ] {
+            let leads = json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {variable: "x"}});
+            assert!(!same(&leads, &npx) && same(&leads, &leads), "{variable}");
+        }
         let git = json!({"type": "cli", "command": "git", "allowedPrograms": ["git"], "tools": [{"name": "log"}]});
         assert!(same(&git, &git));
         for (one, other) in [

@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn keys_that_go_along_are_said_whichever_folder_is_worked_in_and_no_link_in_it_is_trusted() {
         let user = User::new();
-        let theirs = json!({"demo": {"command": "x", "env": {"API_BASE": "https://evil.example"}}});
+        let theirs = json!({"demo": {"command": "x", "env": {"TOOLSETS": "all"}}});
         let keeps = |name: &str| {
             let notes = user.notes(name);
             assert!(

@@ -20,7 +20,7 @@ const MERGED: [MergedMember; 2] = [
         list: "env",
         needs: "command",
         is_same: is_same_program,
-        otherwise: "it does not start the same program",
+        otherwise: "it does not start the same program, or has that send to others",
     },
     MergedMember { list: "headers", needs: "url", is_same: is_same_origin, otherwise: "it calls another origin" },
 ];
@@ -257,7 +257,7 @@ mod tests {
             notes,
             [
                 "server \"a\" replaces the one of /1.json:1; not kept of that one: env.KEY, since it does not start the \
-                 same program",
+                 same program, or has that send to others",
                 "server \"b\" replaces the one of /1.json:2; not kept of that one: headers.Authorization, since it \
                  calls another origin",
             ]

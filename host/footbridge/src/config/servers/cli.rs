@@ -27,8 +27,10 @@ use super::{
 };
 
 /// Programs that run what they are given as a script: with one of them, a value would be code.
-const SHELLS: [&str; 14] =
-    ["ash", "bash", "csh", "dash", "elvish", "fish", "ksh", "mksh", "nu", "pwsh", "rbash", "sh", "tcsh", "zsh"];
+const SHELLS: [&str; 20] = [
+    "ash", "bash", "csh", "dash", "elvish", "fish", "hush", "ksh", "mksh", "nu", "osh", "posh", "pwsh", "rbash", "sh",
+    "tcsh", "xonsh", "yash", "ysh", "zsh",
+];
 
 /// What is wrong with an entry of this type.
 #[derive(Debug, thiserror::Error)]

@@ -26,19 +26,33 @@ struct Interpreter {
     ending: &'static str,
 }
 
-const PHP_WORDS: [&str; 4] = ["--run", "--process-begin", "--process-code", "--process-end"];
-const INTERPRETERS: [Interpreter; 11] = [
-    Interpreter { name: "bun", letters: "cepr", words: &["--eval", "--print"], ending: "" },
-    Interpreter { name: "deno", letters: "cepr", words: &["--eval", "eval"], ending: "" },
-    Interpreter { name: "lua", letters: "e", words: &[], ending: "" },
-    Interpreter { name: "luajit", letters: "e", words: &[], ending: "" },
-    Interpreter { name: "node", letters: "cepr", words: &["--eval", "--print"], ending: "" },
-    Interpreter { name: "nodejs", letters: "cepr", words: &["--eval", "--print"], ending: "" },
-    Interpreter { name: "perl", letters: "ceE", words: &[], ending: "" },
+const NODE_WORDS: [&str; 6] = ["--eval", "--print", "--import", "--require", "--loader", "--experimental-loader"];
+const PHP_WORDS: [&str; 6] = ["--run", "--process-begin", "--process-code", "--process-end", "-d", "--define"];
+const JAVA_WORDS: [&str; 10] = [
+    "-jar",
+    "-cp",
+    "-classpath",
+    "--class-path",
+    "--module-path",
+    "-javaagent:",
+    "-agentpath:",
+    "-agentlib:",
+    "-XX:OnError=",
+    "-XX:OnOutOfMemoryError=",
+];
+const INTERPRETERS: [Interpreter; 12] = [
+    Interpreter { name: "bun", letters: "cepr", words: &["--eval", "--print", "--preload", "--require"], ending: "" },
+    Interpreter { name: "deno", letters: "cepr", words: &["--eval", "eval", "--preload", "--import"], ending: "" },
+    Interpreter { name: "java", letters: "", words: &JAVA_WORDS, ending: "" },
+    Interpreter { name: "lua", letters: "e", words: &["-l"], ending: "" },
+    Interpreter { name: "luajit", letters: "e", words: &["-l", "-j"], ending: "" },
+    Interpreter { name: "node", letters: "cepr", words: &NODE_WORDS, ending: "" },
+    Interpreter { name: "nodejs", letters: "cepr", words: &NODE_WORDS, ending: "" },
+    Interpreter { name: "perl", letters: "ceE", words: &["-M", "-m", "-I", "-d"], ending: "" },
     Interpreter { name: "php", letters: "cerBER", words: &PHP_WORDS, ending: "" },
     Interpreter { name: "pypy", letters: "c", words: &[], ending: "c" },
     Interpreter { name: "python", letters: "c", words: &[], ending: "c" },
-    Interpreter { name: "ruby", letters: "cer", words: &[], ending: "" },
+    Interpreter { name: "ruby", letters: "cer", words: &["--require", "-I"], ending: "" },
 ];
 /// Those that run a module by its name.
 const MODULES: [&str; 2] = ["pypy", "python"];
@@ -46,6 +60,15 @@ const MODULES: [&str; 2] = ["pypy", "python"];
 const CHECKS: [(&str, &str); 3] = [("node", "--check"), ("nodejs", "--check"), ("php", "-l")];
 /// First words that are no script.
 const SUBCOMMANDS: [&str; 4] = ["eval", "repl", "run", "x"];
+/// Programs that start another one, here or in a container, behind one of these words.
+const STARTING_BEHIND: [(&str, &str); 6] = [
+    ("uv poetry pdm hatch rye pipenv conda mamba", "run"),
+    ("npm pnpm yarn bun", "exec x dlx"),
+    ("bundle", "exec"),
+    ("docker podman nerdctl", "run exec"),
+    ("kubectl oc", "run exec"),
+    ("nix", "run shell develop"),
+];
 
 /// Why a template would run what a caller says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -120,19 +143,30 @@ fn within(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCo
 }
 
 fn by_name(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCode> {
-    let starts = is_starter(program);
+    let started = started(program, parts);
     let shell = || {
-        let mut words = parts.iter().flat_map(|part| part.text.split_whitespace()).filter(|_| starts);
+        let mut words = started.into_iter().flatten().flat_map(|part| part.text.split_whitespace());
         words.find(|word| search.is_shell(word)).map(|word| CallersCode::Shell(word.to_owned()))
     };
     let known = || uses(program, parts).into_iter().find_map(|found| used(program, found, search));
-    let is_chosen = || starts && chooses_program(program, parts);
+    let is_chosen = || started.is_some_and(|words| chooses_program(program, words));
     let code = || {
         let own = Interpreter::of(program).and_then(|one| one.callers(program, parts, search));
-        own.or_else(|| code_behind(&split(parts)).filter(|_| starts).map(CallersCode::Code))
+        own.or_else(|| code_behind(&split(started?)).map(CallersCode::Code))
     };
     let chosen = || is_chosen().then(|| CallersCode::Program(program.to_owned()));
     shell().or_else(known).or_else(chosen).or_else(code)
+}
+
+/// The words by which a program starts another one, if it does nothing else with them.
+fn started<'p>(program: &str, parts: &'p [Part]) -> Option<&'p [Part]> {
+    if is_starter(program) {
+        return Some(parts);
+    }
+    let name = Path::new(program).file_name()?.to_str()?;
+    let (_, behind) = STARTING_BEHIND.iter().find(|(programs, _)| programs.split(' ').any(|known| known == name))?;
+    let at = parts.iter().position(|part| behind.split(' ').any(|word| word == part.text && !part.has_place))?;
+    Some(&parts[at + 1..])
 }
 
 fn is_finder(program: &str) -> bool {

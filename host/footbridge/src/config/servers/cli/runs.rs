@@ -63,11 +63,14 @@ enum Rest {
 struct Reads(&'static str, &'static str, &'static str, Rest);
 
 /// Each program of which something is known.
-const ALL: [Reads; 37] = [
+const ALL: [Reads; 40] = [
     Reads("env", "uCa --unset --chdir --argv0", "S --split-string", Rest::Assigned),
     Reads("sudo", "CDghpRrTtUu --user --group --chdir --chroot --host --prompt --role --type", "", Rest::Assigned),
     Reads("doas", "Cu", "", Rest::Assigned),
-    Reads("nohup setsid unbuffer busybox catchsegv fakeroot entr", "", "", Rest::Command(0)),
+    Reads("nohup setsid unbuffer busybox toybox catchsegv fakeroot entr", "", "", Rest::Command(0)),
+    Reads("npx bunx uvx", "p --package --from --with --python", "c --call", Rest::Command(0)),
+    Reads("sort", "koSTt --key --output --buffer-size --field-separator", "--compress-program", Rest::Data),
+    Reads("rg", "ABCEefgjMmrtT --glob --regexp --file --type", "--pre --hostname-bin", Rest::Data),
     Reads("nice", "n --adjustment", "", Rest::Command(0)),
     Reads("ionice", "cnpPu --class --classdata", "", Rest::Command(0)),
     Reads("stdbuf", "ieo --input --error --output", "", Rest::Command(0)),
@@ -109,6 +112,18 @@ const ALL: [Reads; 37] = [
 ];
 const TAR: &str =
     "FI --to-command --checkpoint-action --use-compress-program --rsh-command --info-script --new-volume-script";
+/// Subcommands of `git`, and words of theirs: of what is a flag the value is code, and behind another word all is.
+const OF_GIT: [(&str, &str); 9] = [
+    ("grep", "-O --open-files-in-pager"),
+    ("rebase", "-x --exec"),
+    ("fetch pull ls-remote fetch-pack", "--upload-pack"),
+    ("clone", "-u --upload-pack"),
+    ("push send-pack archive", "--receive-pack --exec"),
+    ("difftool", "-x --extcmd"),
+    ("filter-branch", "--setup --env-filter --tree-filter --index-filter --parent-filter --msg-filter --commit-filter"),
+    ("bisect", "run"),
+    ("submodule", "foreach"),
+];
 /// Words of `find` and `fd` behind which a command stands.
 const FOR_EACH: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 /// Programs whose options set something by its name, as `git -c` and `ssh -o` do, and names of what can start nothing: in
@@ -246,10 +261,32 @@ impl Found {
                 .iter()
                 .find(|part| part.has_place && part.text.starts_with('+'))
                 .map(|part| Use::Code(part.text.clone())),
+            Rest::Subcommand if Reads::of(program).is_some_and(|reads| reads.0 == "git") => of_git(&others),
             Rest::Data | Rest::Subcommand | Rest::Code(_) | Rest::ForEach => None,
         };
         self.uses.extend(found);
     }
+}
+
+/// What `git` does with the words of a subcommand beyond data.
+fn of_git(words: &[Part]) -> Option<Use> {
+    let (sub, words) = words.split_first()?;
+    let (_, known) = OF_GIT.iter().find(|(subs, _)| subs.split(' ').any(|one| one == sub.text))?;
+    known.split(' ').find_map(|word| {
+        let is_flag = word.starts_with('-');
+        let at = words.iter().position(|part| match part.text.strip_prefix(word) {
+            Some(rest) => rest.is_empty() || (is_flag && (!word.starts_with("--") || rest.starts_with('='))),
+            None => false,
+        })?;
+        let (own, behind) = (&words[at], &words[at + 1..]);
+        let is_callers = own.has_place
+            || if is_flag {
+                behind.first().is_some_and(|next| next.has_place)
+            } else {
+                behind.iter().any(|part| part.has_place)
+            };
+        is_callers.then(|| Use::Code(word.to_owned()))
+    })
 }
 
 /// Where the value of an option is.

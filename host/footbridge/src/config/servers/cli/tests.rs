@@ -197,6 +197,20 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         (json!(["perl", "{a}", "script.pl"]), "would be the script that"),
         (json!(["deno", "run", "{a}"]), "would be the script that"),
         (json!(["python3", "-m", "{a}"]), "would be the script that"),
+        (json!(["perl", "-M{a}", "-e", "1"]), "would be code behind \"-M\""),
+        (json!(["node", "--import", "{a}", "server.js"]), "would be code behind \"--import\""),
+        (json!(["node", "--require={a}", "server.js"]), "would be code behind \"--require=\""),
+        (json!(["ruby", "--require={a}", "x.rb"]), "would be code behind \"--require=\""),
+        (json!(["php", "-d", "{a}", "x.php"]), "would be code behind \"-d\""),
+        (json!(["java", "-javaagent:{a}", "Main"]), "would be code behind \"-javaagent:\""),
+        (json!(["java", "-jar", "{a}"]), "would be code behind \"-jar\""),
+        (json!(["uv", "run", "{a}"]), "would be the program that"),
+        (json!(["npm", "exec", "--", "{a}"]), "would be the program that"),
+        (json!(["poetry", "run", "python", "-c", "{a}"]), "would be code behind \"-c\""),
+        (json!(["docker", "run", "--rm", "img", "sh", "-c", "{a}"]), "it starts \"sh\""),
+        (json!(["kubectl", "exec", "pod", "--", "bash", "-c", "{a}"]), "it starts \"bash\""),
+        (json!(["toybox", "sh", "-c", "{a}"]), "it starts \"sh\""),
+        (json!(["ltrace", "osh", "-c", "{a}"]), "it starts \"osh\""),
     ] {
         let said = mistakes(&entry(&args));
         assert!(said.contains(says), "{args}: {said}");
@@ -218,6 +232,13 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["python3", "-Im", "json.tool", "{a}"]),
         json!(["python3-config", "{a}"]),
         json!(["php", "-l", "{a}"]),
+        json!(["java", "-Xmx{a}m", "Main", "{b}"]),
+        json!(["java", "-jar", "x.jar", "{a}"]),
+        json!(["uv", "run", "script.py", "{a}"]),
+        json!(["docker", "ps", "--filter", "{a}"]),
+        json!(["docker", "exec", "db", "psql", "{a}"]),
+        json!(["kubectl", "logs", "{a}"]),
+        json!(["npm", "view", "{a}"]),
         json!(["node", "--check", "{a}"]),
     ] {
         assert_eq!(mistakes(&entry(&args)), "", "{args}");
@@ -315,6 +336,19 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         (&["vim", "-es", "-c", "{a}", "file"], "would be code behind \"-c\""),
         (&["vim.basic", "-es", "-c", "{a}", "file"], "would be code behind \"-c\""),
         (&["rsync", "-ae", "{a}", "x", "y"], "would be code behind \"-ae\""),
+        (&["git", "grep", "-O{a}", "x"], "would be code behind \"-O\""),
+        (
+            &["git", "-C", "/x", "grep", "--open-files-in-pager={a}", "x"],
+            "would be code behind \"--open-files-in-pager\"",
+        ),
+        (&["git", "rebase", "--exec", "{a}", "main"], "would be code behind \"--exec\""),
+        (&["git", "bisect", "run", "x", "{a}"], "would be code behind \"run\""),
+        (&["git", "submodule", "foreach", "--recursive", "{a}"], "would be code behind \"foreach\""),
+        (&["git", "fetch", "--upload-pack={a}", "origin"], "would be code behind \"--upload-pack\""),
+        (&["sort", "--compress-program={a}", "x"], "would be code behind \"--compress-program="),
+        (&["rg", "--pre", "{a}", "x"], "would be code behind \"--pre\""),
+        (&["npx", "-y", "{a}"], "would be the program that"),
+        (&["uvx", "{a}", "x"], "would be the program that"),
     ] {
         let said = mistakes(&entry(words));
         assert!(said.contains(says), "{words:?}: {said}");
@@ -362,6 +396,13 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         &["git", "-c", "user.name={a}", "commit", "-m", "{b}"],
         &["tar", "-xzf", "{a}", "-C", "{b}"],
         &["make", "-j", "{a}", "{b}"],
+        &["git", "grep", "-n", "{a}"],
+        &["git", "rebase", "{a}"],
+        &["git", "fetch", "origin", "{a}"],
+        &["git", "submodule", "update", "{a}"],
+        &["sort", "-k", "{a}", "{b}"],
+        &["rg", "-n", "{a}", "{b}"],
+        &["npx", "-y", "eslint", "{a}"],
     ] {
         assert_eq!(mistakes(&entry(words)).replace("not found", ""), "", "{words:?}");
     }

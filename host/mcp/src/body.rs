@@ -126,7 +126,12 @@ impl Reading {
                 self.pace.unwanted(used).await;
                 continue;
             };
-            let Some(BufferedMessage::Whole(named, _)) = event.data else { return None };
+            // Without data it is no event, only how to go on (HTML, server-sent events).
+            let Some(data) = event.data else {
+                self.pace.unwanted(used).await;
+                continue;
+            };
+            let BufferedMessage::Whole(named, _) = data else { return None };
             let is_named = event.event.as_deref() == Some("endpoint") && named.len() <= MAX_ENDPOINT;
             return is_named.then(|| String::from_utf8(named).ok()).flatten();
         }
@@ -142,6 +147,7 @@ impl Reading {
                     chunk = piece(&mut self.body) => chunk,
                     () = self.events.overdue() => {
                         self.events.give_up();
+                        self.tell_lost();
                         continue;
                     }
                 };
@@ -154,6 +160,7 @@ impl Reading {
             }
             let (used, event) = self.events.take(&self.chunk).await;
             self.chunk = self.chunk.slice(used..);
+            self.tell_lost();
             let wanted = match event {
                 Some(event) => self.event(event).await == Kind::Answer,
                 None => self.events.is_keeping(),
@@ -180,11 +187,24 @@ impl Reading {
         // The library logs the id as it is; one that is not plain is not worth a stream that goes on.
         let id = event.id.filter(|id| !id.chars().any(needs_escape));
         self.ready.push_back(Sse { event: None, data: None, id, retry });
-        for message in out {
+        self.hand_on(out);
+        kind
+    }
+
+    /// Whoever waits for an answer that is dropped hears it before its event ends, which may never be.
+    fn tell_lost(&mut self) {
+        if let Some(lost) = self.events.lost() {
+            let mut out = VecDeque::new();
+            self.reader.interceptor.lost(lost, &mut out);
+            self.hand_on(out);
+        }
+    }
+
+    fn hand_on(&mut self, messages: VecDeque<ServerJsonRpcMessage>) {
+        for message in messages {
             let data = serde_json::to_string(&message).ok();
             self.ready.push_back(Sse { event: None, data, id: None, retry: None });
         }
-        kind
     }
 }
 

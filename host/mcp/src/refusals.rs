@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use chrono::{DateTime, Utc};
 use http::{HeaderMap, Response, StatusCode, header};
 
 use super::unanswered::{HttpError, Login};
@@ -29,10 +30,15 @@ struct Last {
     login: Mutex<Option<(u16, Login)>>,
 }
 
-/// For how long a server wants nothing, where it says so in seconds.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(LONGEST_WAIT))
+/// For how long a server wants nothing: it says so in seconds, or until when (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than anybody can count is as long as possible.
+        return Some(text.parse().map_or(LONGEST_WAIT, Duration::from_secs).min(LONGEST_WAIT));
+    }
+    let until = DateTime::parse_from_rfc2822(text).ok()?;
+    Some((until.to_utc() - now).to_std().unwrap_or_default().min(LONGEST_WAIT))
 }
 
 impl Refusals {
@@ -55,7 +61,7 @@ impl Refusals {
             StatusCode::UNAUTHORIZED if offers_oauth() => Login::OAuth,
             StatusCode::UNAUTHORIZED => Login::Missing,
             StatusCode::FORBIDDEN => Login::Forbidden,
-            StatusCode::TOO_MANY_REQUESTS => return HttpError::Throttled(retry_after(response.headers())),
+            StatusCode::TOO_MANY_REQUESTS => return HttpError::Throttled(retry_after(response.headers(), Utc::now())),
             _ if status.is_redirection() => return HttpError::Redirect(code),
             _ => return HttpError::Status(code),
         };
@@ -71,5 +77,30 @@ impl Refusals {
     /// Whether the last refusal was how servers of the older transport answer to a message.
     pub(super) fn may_be_older(&self) -> bool {
         matches!(self.0.status.load(Ordering::Relaxed), 400 | 404 | 405)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_says_when_to_come_again_in_seconds_or_by_a_date() {
+        let now = "2015-10-21T07:28:00Z".parse().unwrap();
+        let said = |text: &'static str| {
+            let headers = [(header::RETRY_AFTER, http::HeaderValue::from_static(text))].into_iter().collect();
+            retry_after(&headers, now)
+        };
+        for (text, seconds) in [
+            ("5", Some(5)),
+            ("Wed, 21 Oct 2015 07:29:30 GMT", Some(90)),
+            ("Wed, 21 Oct 2015 07:00:00 GMT", Some(0)),
+            ("99999999999999999999999", Some(3600)),
+            ("Fri, 31 Dec 2999 23:59:59 GMT", Some(3600)),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(said(text), seconds.map(Duration::from_secs), "{text}");
+        }
     }
 }

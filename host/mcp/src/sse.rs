@@ -5,7 +5,7 @@
 
 use footbridge_proto::events::{EventFields, EventPart, EventStream};
 
-use super::message_buffer::{BufferedMessage, MessageBuffer, Room};
+use super::message_buffer::{BufferedMessage, LostAnswer, MessageBuffer, Room};
 
 /// Longest line that is not data, and longest id of an event.
 const MAX_FIELD: usize = 1024;
@@ -30,6 +30,11 @@ impl Events {
     /// Waits until an event that takes from the budget is overdue.
     pub(super) async fn overdue(&self) {
         self.data.overdue().await;
+    }
+
+    /// An answer that is being dropped, once.
+    pub(super) fn lost(&mut self) -> Option<LostAnswer> {
+        self.data.lost()
     }
 
     /// Gives it up.

@@ -89,8 +89,9 @@ fn put(all: &mut Members, path: &[String], rest: &[String], value: Box<RawValue>
     }
     let within = all.get(name).map(|raw| serde_json::from_str::<Option<Members>>(raw.get()));
     let within = within.transpose().map_err(|_| NotMerged::NoMembers(path.join("."), name.clone()))?;
+    let is_null = matches!(within, Some(None));
     let mut within = within.flatten().unwrap_or_default();
-    let beats = put(&mut within, path, below, value)?;
+    let beats = is_null | put(&mut within, path, below, value)?;
     all.insert(name.clone(), object(&within).map_err(NotMerged::NoObject)?);
     Ok(beats)
 }

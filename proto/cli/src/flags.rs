@@ -614,6 +614,13 @@ mod tests {
         let odd = ToolFlags::of(&odd, &[]);
         assert_eq!(odd.example(&["--json"]), r#"--json '{"weird name":"text"}'"#);
         assert_eq!(odd.example(&[]), r#"'{"weird name":"text"}'"#);
+        let dashed =
+            json!({"properties": {"e": {"enum": ["-x", "--y"]}, "n": {"enum": [-1, -2]}}, "required": ["e", "n"]});
+        assert_eq!(
+            ToolFlags::of(&dashed, &[]).example(&[]),
+            "--e=-x --n=-1",
+            "what begins like a flag is one behind a blank"
+        );
         let undescribed = ToolFlags::of(
             &json!({"properties": {"at": {"type": "array", "prefixItems":
             [{"type": "string"}, {"type": "integer"}]}}, "required": ["at", "what"]}),

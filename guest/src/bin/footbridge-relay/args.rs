@@ -2,13 +2,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     time::Duration,
 };
 
 use footbridge_domains::Nesting;
 use footbridge_proto::{
-    endpoint::{Endpoint, EndpointError, TcpEndpoint, VsockCid},
+    endpoint::{Endpoint, EndpointError, TcpEndpoint, TcpHost, VsockCid},
     vars,
 };
 use lexopt::{Arg, Parser, ValueExt};
@@ -115,7 +115,7 @@ pub(crate) enum ArgsError {
          what you want"
     )]
     WideListen(TcpEndpoint),
-    #[error("--listen and --to are both {0}: the relay would connect to itself")]
+    #[error("what connects to --to {0} comes out at --listen: the relay would connect to itself")]
     Loop(Endpoint),
     #[error("cannot listen on {0}: the relay gives clients a port of their own machine, tcp:127.0.0.1:PORT")]
     OtherListen(Endpoint),
@@ -244,7 +244,7 @@ fn check_to(to: &Endpoint, listen: &TcpEndpoint) -> Result<(), ArgsError> {
     match to {
         Endpoint::Unix(_) | Endpoint::VsockMux(_) => Ok(()),
         Endpoint::Tcp(tcp) if tcp.port == 0 => Err(ArgsError::ToPortZero),
-        Endpoint::Tcp(tcp) if tcp.port == listen.port && tcp.primary() == listen.primary() => {
+        Endpoint::Tcp(tcp) if tcp.port == listen.port && meets(tcp.host, listen.host) => {
             Err(ArgsError::Loop(to.clone()))
         }
         Endpoint::Tcp(_) => Ok(()),
@@ -254,6 +254,22 @@ fn check_to(to: &Endpoint, listen: &TcpEndpoint) -> Result<(), ArgsError> {
             Err(ArgsError::OneStream(to.clone()))
         }
     }
+}
+
+/// Whether who connects to one host comes out at a listener of the other, at the same port.
+fn meets(to: TcpHost, listen: TcpHost) -> bool {
+    let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let all = |host| match host {
+        TcpHost::Ip(ip) => vec![ip],
+        TcpHost::Localhost => vec![v4, IpAddr::V6(Ipv6Addr::LOCALHOST)],
+    };
+    // To connect to no address is to connect to this machine.
+    let reached = |ip: IpAddr| if ip.is_unspecified() { v4 } else { ip };
+    let takes = |listen: IpAddr, ip: IpAddr| {
+        // One for all IPv6 addresses takes IPv4, too.
+        listen == ip || (listen.is_unspecified() && ip.is_loopback() && (listen.is_ipv6() || ip.is_ipv4()))
+    };
+    all(to).into_iter().any(|ip| all(listen).into_iter().any(|listen| takes(listen, reached(ip))))
 }
 
 fn endpoint(name: &'static str, text: OsString) -> Result<Endpoint, ArgsError> {
@@ -345,6 +361,10 @@ mod tests {
             (&["--to", "unix:/b", "--listen", "unix:/c"], "need no relay"),
             (&["--to", "unix:/b", "--listen", "tcp:0.0.0.0:1"], "--allow-wide-listen"),
             (&["--to", "tcp:127.0.0.1:7179"], "connect to itself"),
+            (&["--to", "tcp:localhost:7179"], "connect to itself"),
+            (&["--to", "tcp:localhost:5", "--listen", "tcp:[::1]:5"], "connect to itself"),
+            (&["--to", "tcp:127.0.0.1:5", "--listen", "tcp:0.0.0.0:5", "--allow-wide-listen"], "connect to itself"),
+            (&["--to", "tcp:127.0.0.1:5", "--listen", "tcp:[::]:5", "--allow-wide-listen"], "connect to itself"),
             (&["--to", "tcp:127.0.0.1:0"], "port 0"),
             (&["--to", "unix:/b", "--listen", "vsock::1"], "a port of their own machine"),
             (&["--to", "vsock:any:1"], "vsock:host:PORT"),

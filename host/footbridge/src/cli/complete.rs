@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Arg, Command, CommandFactory as _};
 use footbridge_cli::completion;
-use footbridge_core::gate::Policies;
+use footbridge_core::{gate::Policies, service::TUNNELS};
 
 use super::Cli;
 use crate::{
@@ -57,7 +57,7 @@ impl Named {
                 Policies::default().names().map(str::to_owned).chain(members(&outline(), "policies")).collect()
             }
             Self::Server => outline().servers.into_iter().map(|server| server.name).collect(),
-            Self::Service => members(&outline(), "services"),
+            Self::Service => services(&outline()),
             Self::Session => sessions(&folders),
         }
     }
@@ -69,6 +69,13 @@ fn members(outline: &Outline, below: &str) -> Vec<String> {
     let node = settings.iter().find(|member| member.name == below).map(|member| &member.node);
     let members = node.and_then(|node| node.members()).unwrap_or_default();
     members.iter().map(|member| member.name.clone()).collect()
+}
+
+/// The services, tunnels among them where there are some.
+fn services(outline: &Outline) -> Vec<String> {
+    let mut names = members(outline, "services");
+    names.extend((!members(outline, TUNNELS).is_empty()).then(|| TUNNELS.to_owned()));
+    names
 }
 
 /// The daemon's sessions, if one runs.
@@ -183,7 +190,7 @@ mod tests {
             file("servers.json", r#"{"mcpServers": {"alpha": {"command": "${UNSET}"}, "beta": {"command": "x"}}}"#);
         let settings = file(
             "footbridge.toml",
-            "[policies.careful]\nrules = []\n[services.model]\npreset = \"openai\"\ncredential_command = [\"/bin/false\"]\n",
+            "[policies.careful]\nrules = []\n[services.model]\npreset = \"openai\"\ncredential_command = [\"/bin/false\"]\n[tunnels]\nhosts = [\"x.test\"]\n",
         );
         let with = |words: &[&str], current: &str| {
             let configs = ["--config", &servers, &format!("--config={settings}")];
@@ -193,7 +200,7 @@ mod tests {
         };
         assert_eq!(with(&["run", "--policy"], ""), ["ask", "open", "readonly", "careful"]);
         assert_eq!(with(&["run"], "--policy=c"), ["--policy=careful"]);
-        assert_eq!(with(&["run", "--service"], ""), ["model"]);
+        assert_eq!(with(&["run", "--service"], ""), ["model", "tunnels"]);
         assert_eq!(with(&["tools"], ""), ["alpha", "beta"]);
         assert!(with(&["tools", "alpha"], "").is_empty(), "tools are mcp-tool's");
         assert_eq!(completed(&["policy", "test", "--config", &servers], "b"), ["beta"]);

@@ -1,14 +1,15 @@
 //! Tables for people.
 
 /// Rows with their cells one below the other, two blanks apart.
-pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> String {
-    let mut widths = [0; N];
-    for row in rows {
-        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
+pub(super) fn aligned(rows: &[impl AsRef<[String]>]) -> String {
+    let mut widths = Vec::new();
+    for row in rows.iter().map(AsRef::as_ref) {
+        widths.resize(widths.len().max(row.len()), 0);
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = cell.chars().count().max(*width));
     }
-    let line = |row: &[String; N]| {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+    let line = |row: &[String]| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
         format!("{}\n", cells.join("  ").trim_end())
     };
-    rows.iter().map(line).collect()
+    rows.iter().map(|row| line(row.as_ref())).collect()
 }

@@ -146,7 +146,7 @@ impl Agent {
     pub(crate) fn place(self) -> &'static str {
         match self {
             Self::Claude => "claude --mcp-config FILE, or .mcp.json of a project",
-            Self::Codex => "~/.codex/config.toml, or codex -c for each line",
+            Self::Codex => "~/.codex/config.toml, or codex -c TABLE.KEY=VALUE for each line of it",
             Self::Gemini => "~/.gemini/settings.json",
             Self::Opencode => "opencode.json, or the variable OPENCODE_CONFIG_CONTENT",
             Self::Copilot => "~/.copilot/mcp-config.json, or copilot --additional-mcp-config @FILE",

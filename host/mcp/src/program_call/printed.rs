@@ -55,6 +55,8 @@ pub(super) fn result(printed: &str, prints: Prints, limit: usize) -> Result<Box<
 
 /// JSON that is to be so deep inside of a result.
 fn json<'p>(printed: &'p str, what: &str, inside: usize) -> Result<&'p RawValue, NoResult> {
+    // Programs of other systems mark their text.
+    let printed = printed.strip_prefix('\u{feff}').unwrap_or(printed);
     if printed.trim().is_empty() {
         return Err(NoResult::Unfit(format!("it printed nothing, where {what} is expected")));
     }

@@ -227,7 +227,7 @@ async fn heads_without_end_lose_their_connection_and_hold_nobody_else_up() {
 
 #[tokio::test]
 async fn bodies_and_events_beyond_the_limit_are_too_large() {
-    for trap in [Trap::HugeBody, Trap::HugeEvent] {
+    for trap in [Trap::HugeBody, Trap::HugeEvent, Trap::EndlessEvent] {
         let (server, servers) = ready(trap, |limits| limits.servers.line_bytes = 1 << 20).await;
         let outcome = echo(&servers).await;
         assert!(matches!(outcome, Outcome::TooLarge { .. }), "{trap:?}: {outcome:?}");

@@ -52,6 +52,8 @@ pub(super) enum Trap {
     HugeBody,
     /// One event of 8 MiB, the id last, and a stream that goes on.
     HugeEvent,
+    /// One event that begins with the id and does not end.
+    EndlessEvent,
     WrongType,
     /// Accepts a call, and has no stream on which it could be answered.
     Accepts,
@@ -444,6 +446,9 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             vec![format!("data: {{\"result\":{{\"x\":\"{}\"}},\"id\":{id}}}\n\n", "h".repeat(8 << 20)), progress(1)],
             true,
         ),
+        Trap::EndlessEvent => {
+            sse(vec![format!("data: {{\"id\":{id},\"result\":{{\"x\":\"{}\n", "h".repeat(8 << 20))], true)
+        }
         Trap::SeeOther => status(StatusCode::SEE_OTHER),
         Trap::Throttles => {
             let mut response = status(StatusCode::TOO_MANY_REQUESTS);

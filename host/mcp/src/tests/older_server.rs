@@ -33,7 +33,9 @@ fn stream(state: &State) -> Response<Body> {
     let (sender, receiver) = mpsc::channel::<String>(16);
     *state.stream.lock().unwrap() = Some(sender);
     let origin = if state.trap == Trap::OlderForeign { "http://127.0.0.2:1" } else { "" };
-    let first = futures::stream::iter([format!(": hello\n\nevent: endpoint\ndata: {origin}{MESSAGES}?session=1\n\n")]);
+    let first = futures::stream::iter([format!(
+        ": hello\n\nretry: 2000\nid: 1\n\nevent: endpoint\ndata: {origin}{MESSAGES}?session=1\n\n"
+    )]);
     let rest = futures::stream::unfold(receiver, |mut receiver| async { Some((receiver.recv().await?, receiver)) });
     let body = StreamBody::new(first.chain(rest).map(|part| Ok::<_, Infallible>(Frame::data(Bytes::from(part)))));
     let mut response = Response::new(BodyExt::boxed(SyncBody::new(body)));

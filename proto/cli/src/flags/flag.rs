@@ -173,7 +173,10 @@ impl Flag {
         if self.is_switch() {
             format!("--{}", self.name)
         } else {
-            format!("--{} {}", self.name, quoted(&short(&self.sample)))
+            let value = quoted(&short(&self.sample));
+            // What begins like a flag is none only behind its sign.
+            let sign = if value.trim_start_matches('\'').starts_with('-') { '=' } else { ' ' };
+            format!("--{}{sign}{value}", self.name)
         }
     }
 }

@@ -112,6 +112,9 @@ pub enum BadService {
     /// Not an address.
     #[error("not an https: address such as https://tracker.example/api")]
     Address,
+    /// Letters that no address has on the wire.
+    #[error("it has letters that an address cannot have: write its name as \"xn--...\" (punycode), and others with %")]
+    NotAscii,
     /// Unencrypted to another machine.
     #[error("http without TLS is allowed to a loopback address only; use https:")]
     PlainHttp,
@@ -146,6 +149,9 @@ impl ServiceOrigin {
     pub fn read(url: &str, allow_private: bool) -> Result<Self, BadService> {
         if url.contains('#') {
             return Err(BadService::More);
+        }
+        if !url.is_ascii() {
+            return Err(BadService::NotAscii);
         }
         let uri: Uri = url.parse().map_err(|_| BadService::Address)?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
@@ -283,6 +289,7 @@ mod tests {
             ("https://a.test/#x", BadService::More),
             ("ftp://a.test", BadService::Address),
             ("a.test", BadService::Address),
+            ("https://\u{e4}.test", BadService::NotAscii),
             ("", BadService::Address),
         ] {
             assert_eq!(ServiceOrigin::read(url, false), Err(why), "{url}");

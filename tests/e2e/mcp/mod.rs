@@ -279,12 +279,15 @@ fn what_a_server_says_of_itself_is_pinned_and_whoever_listens_hears_of_each_chan
         let words: Vec<_> = ["servers"].iter().chain(words).map(|word| std::ffi::OsStr::new(*word)).collect();
         let ran = Running::start(&mut daemon.host.footbridge(&words)).ends();
         assert_eq!(ran.status, 0, "{ran:?}");
+        ran.stdout
     };
     servers(&daemon, &["restart", "x"]);
     client.hears_of_other_tools();
     assert!(!instructions(&guest).contains("of itself"), "what is not accepted is not told");
     let changed = entry(&guest);
     assert!(changed["instructions"].is_null() && changed["catalogue"] != first["catalogue"], "{changed}");
+    let listed = serde_json::from_str::<Value>(&servers(&daemon, &["list", "--json"])).unwrap();
+    assert!(listed["changed"].as_array().unwrap().contains(&"(instructions)".into()), "{listed}");
     servers(&daemon, &["pins", "accept", "x", "--all"]);
     client.hears_of_other_tools();
     assert!(instructions(&guest).ends_with(&says("Use it never")));

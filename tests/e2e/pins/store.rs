@@ -21,7 +21,12 @@ fn what_cannot_be_pinned_on_a_full_disk_is_refused_and_the_rest_goes_on() {
     assert!(tools("demo")["result"].is_object());
     running.hears("full\n");
     running.stderr.shows("full done");
-    let more = Servers::demo().misbehaving("new", &["ok"]);
+    // More than there is room for in what the store has already.
+    let tool =
+        |n: u32| json!({"name": format!("t{n}"), "description": "x".repeat(2_000), "inputSchema": {"type": "object"}});
+    let listing = host.path().join("tools");
+    fs::write(&listing, json!((0..20).map(tool).collect::<Vec<_>>()).to_string()).unwrap();
+    let more = Servers::demo().misbehaving("new", &["listing-of-a-file", listing.to_str().unwrap()]);
     fs::write(host.servers_file(), more.text(host.path())).unwrap();
     running.signal(Signal::SIGHUP);
     running.stderr.shows("tools of an MCP server cannot be pinned");

@@ -29,6 +29,8 @@ pub struct Vetted {
     gaps: Arc<Gaps>,
     /// What the server says of itself, if that is as it was pinned.
     instructions: Option<Arc<Instructions>>,
+    /// Whether what it says of itself is not what was pinned.
+    says_other: bool,
     implementation: Option<Arc<Implementation>>,
     /// Tools that are not what was pinned, by what was: they are not among the others.
     changed: Arc<Changed>,
@@ -51,10 +53,11 @@ impl Vetted {
         changed: impl IntoIterator<Item = (String, ChangedTool)>,
     ) -> Self {
         let mut changed: Changed = changed.into_iter().map(|(name, tool)| (name.into(), tool)).collect();
-        let are_others = changed.remove(INSTRUCTIONS).is_some();
+        let says_other = changed.remove(INSTRUCTIONS).is_some();
         Self {
             server,
-            instructions: offered.instructions().filter(|_| !are_others).cloned(),
+            instructions: offered.instructions().filter(|_| !says_other).cloned(),
+            says_other,
             implementation: offered.implementation().cloned(),
             of: Arc::downgrade(offered),
             entries: offered.entries().without_tools(|name| changed.contains_key(name)),
@@ -72,6 +75,12 @@ impl Vetted {
     /// The names of the tools whose definition is not the one that was pinned. They cannot be called.
     pub fn changed(&self) -> impl ExactSizeIterator<Item = &str> {
         self.changed.keys().map(|name| &**name)
+    }
+
+    /// Whether what the server says of itself is not what was pinned. It is told to nobody.
+    #[must_use]
+    pub fn says_other(&self) -> bool {
+        self.says_other
     }
 
     /// The tool with exactly this name, to be compared with what a call was decided about.

@@ -162,7 +162,7 @@ impl Pins {
         let origin = offered.origin();
         let pinned = PinnedServer { name: server, origin: &origin };
         let compared = store.compare_pins(pinned, &tools, known.is_none()).await?;
-        say(pinned, &compared, known.map_or(0, |known| known.vetted.changed().len()));
+        say(pinned, &compared, known.as_ref().map(|known| &*known.vetted));
         let changed = compared.changed.into_iter().map(|(name, pin)| (name, ChangedTool::by_pin(&pin)));
         let vetted = Arc::new(Vetted::against_pins(server.clone(), offered, changed));
         slot.set(Looked { vetted: Arc::clone(&vetted), revision: compared.revision, at: Instant::now() });
@@ -208,7 +208,7 @@ fn refused(server: &ServerName) -> Unavailable {
 }
 
 /// Tells the operator what is new.
-fn say(pinned: PinnedServer<'_>, compared: &Compared, changed_before: usize) {
+fn say(pinned: PinnedServer<'_>, compared: &Compared, before: Option<&Vetted>) {
     let (server, origin) = (pinned.name, Escaped(pinned.origin));
     let Compared { was_known, name_was_known, new, changed, .. } = compared;
     match (was_known, new.len()) {
@@ -223,8 +223,16 @@ fn say(pinned: PinnedServer<'_>, compared: &Compared, changed_before: usize) {
             tracing::warn!(%server, count, %first, "an MCP server has tools that it did not have before")
         }
     }
-    if !changed.is_empty() && changed.len() != changed_before {
-        let (count, first) = (changed.len(), shown(changed.first().map(|(name, _)| name)));
+    let tools: Vec<&String> = changed.iter().map(|(name, _)| name).filter(|name| *name != INSTRUCTIONS).collect();
+    if tools.len() < changed.len() && !before.is_some_and(Vetted::says_other) {
+        tracing::warn!(
+            %server,
+            "what an MCP server says of itself is not what it was, and is told to nobody: look at it with \"footbridge servers \
+             pins diff\", then accept it or not"
+        );
+    }
+    if !tools.is_empty() && tools.len() != before.map_or(0, |before| before.changed().len()) {
+        let (count, first) = (tools.len(), shown(tools.first().copied()));
         tracing::warn!(
             %server, count, %first,
             "tools of an MCP server are not what they were, and are refused: look at them with \"footbridge servers \

@@ -22,6 +22,11 @@ pub enum BadPattern {
     /// It is not a method and a path.
     #[error("\"{0}\" is no pattern of requests: write a method and a path, as in \"GET /v2/**\"")]
     Form(String),
+    /// It has a query, which no pattern is compared with.
+    #[error(
+        "\"{0}\" has a query, and requests are told apart by method and path alone: leave out what begins with \"?\""
+    )]
+    Query(String),
     /// Its path is no pattern.
     #[error(transparent)]
     Path(#[from] BadGlob),
@@ -33,6 +38,9 @@ impl FromStr for RequestPattern {
     fn from_str(text: &str) -> Result<Self, BadPattern> {
         let form = || BadPattern::Form(text.to_owned());
         let (method, path) = text.split_once(' ').ok_or_else(form)?;
+        if path.starts_with('/') && path.contains('?') {
+            return Err(BadPattern::Query(text.to_owned()));
+        }
         let is_method = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_uppercase());
         if !(is_method || method == "*") || !path.starts_with('/') || path.contains([' ', '?', '#']) {
             return Err(form());
@@ -209,10 +217,12 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_says_how_to_write_one() {
-        for bad in ["", "/v1", "get /v1", "GET", "GET v1", "GET /a b", "GET /a?b=1", "G-T /a"] {
+        for bad in ["", "/v1", "get /v1", "GET", "GET v1", "GET /a b", "G-T /a"] {
             let error = bad.parse::<RequestPattern>().unwrap_err().to_string();
             assert!(error.contains("GET /v2/**"), "{bad}: {error}");
         }
+        let query = "GET /a?b=1".parse::<RequestPattern>().unwrap_err().to_string();
+        assert!(query.contains("has a query"), "{query}");
         assert!("GET /[ab]".parse::<RequestPattern>().is_err());
         assert_eq!("POST /a/**".parse::<RequestPattern>().unwrap().to_string(), "POST /a/**");
     }

@@ -41,7 +41,7 @@ pub(super) struct SocketFile {
     folder: OwnedFd,
     name: OsString,
     inode: (u64, u64),
-    _lock: LockFile,
+    _lock: SocketLock,
 }
 
 impl Drop for SocketFile {
@@ -123,7 +123,7 @@ pub(super) fn bind_at(
     let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
     let there = || what_is_there(&folder, name).map_err(|errno| io(errno.into()));
     let lock_name = lock_name(at, place);
-    let lock = match lock(&folder, &lock_name) {
+    let lock = match SocketLock::take(&folder, &lock_name) {
         Ok(lock) => lock,
         Err(NotLocked::Io(source)) => {
             let path = at.with_file_name(lock_name);
@@ -195,10 +195,51 @@ fn lock_name(path: &Path, place: LockPlace) -> OsString {
     lock
 }
 
-fn lock(folder: &OwnedFd, name: &OsStr) -> Result<LockFile, NotLocked> {
-    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let file = openat(folder, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
-    LockFile::lock(file.into())
+/// The lock of a socket, held. Its file goes away with it: whoever opened it before that and locks it then has a file
+/// that nobody else comes upon, and looks again.
+#[derive(Debug)]
+struct SocketLock {
+    folder: OwnedFd,
+    name: OsString,
+    lock: LockFile,
+}
+
+/// How often a lock is looked for that somebody takes away meanwhile.
+const LOOKS: u32 = 16;
+
+impl SocketLock {
+    fn take(folder: &OwnedFd, name: &OsStr) -> Result<Self, NotLocked> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+        for _ in 0..LOOKS {
+            let file = openat(folder, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
+            let owner = fstat(&file).map_err(io::Error::from)?.st_uid;
+            if ![0, geteuid().as_raw()].contains(&owner) {
+                return Err(NotLocked::Io(io::Error::other(format!("it is user {owner}'s, who could take it away"))));
+            }
+            let lock = LockFile::lock(file.into())?;
+            let held = Self { folder: folder.try_clone().map_err(NotLocked::Io)?, name: name.to_owned(), lock };
+            if held.is_there() {
+                return Ok(held);
+            }
+        }
+        Err(NotLocked::Io(io::Error::other("it is made and removed all the time")))
+    }
+
+    /// Whether its name still leads to it.
+    fn is_there(&self) -> bool {
+        let there = fstatat(&self.folder, &*self.name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        let (Ok(there), Ok(own)) = (there, fstat(&*self.lock)) else { return false };
+        (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+    }
+}
+
+impl Drop for SocketLock {
+    fn drop(&mut self) {
+        if self.is_there() {
+            // The folder's owner may just have removed it.
+            let _ = unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir);
+        }
+    }
 }
 
 /// What is where a socket is to be.

@@ -5,7 +5,7 @@ use super::{
     wire::{AcceptedPin, ListServers, PinsRecorded, Refusal, RefusalKind, Restarted, ServerInfo, ServerRequest},
 };
 use footbridge_calls::{pins::Pins, record::Audit};
-use footbridge_core::digest::Digest;
+use footbridge_core::{catalogue::INSTRUCTIONS, digest::Digest};
 use footbridge_mcp::{RestartAsked, ServerReport, ServerState, Servers};
 
 /// What of a harness commands may look at and restart.
@@ -51,7 +51,10 @@ impl Overseen {
                 };
                 match vetted {
                     Ok(vetted) => {
-                        changed.extend(vetted.iter().flat_map(|vetted| vetted.changed().map(str::to_owned)));
+                        if let Some(vetted) = vetted {
+                            changed.extend(vetted.changed().map(str::to_owned));
+                            changed.extend(vetted.says_other().then(|| INSTRUCTIONS.to_owned()));
+                        }
                         ("ready", None)
                     }
                     Err(why) => ("unavailable", Some(why.to_string())),

@@ -37,6 +37,12 @@ pub(super) struct AskedSession {
     pub(super) listens: Vec<Listen>,
 }
 
+/// Whether `footbridge run` would call its session that: whoever names one means the run.
+fn is_of_run(name: &str) -> bool {
+    let process = name.strip_prefix("run-").unwrap_or_default();
+    !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn invalid(message: impl Into<String>) -> Refusal {
     Refusal::new(RefusalKind::Invalid, message)
 }
@@ -45,6 +51,9 @@ impl AskedSession {
     /// Makes sense of a request.
     pub(super) fn read(asked: &CreateSession, policy: Arc<Policy>) -> Result<Self, Refusal> {
         let name: SessionName = asked.name.parse().map_err(|error| invalid(format!("{:?}: {error}", asked.name)))?;
+        if is_of_run(name.as_str()) {
+            return Err(invalid(format!("{name} is what the session of a run is called: choose another name")));
+        }
         let bytes: usize = asked.labels.iter().map(|(key, value)| key.len() + value.len()).sum();
         if bytes > MAX_LABELS {
             return Err(invalid(format!("the labels have {bytes} bytes: at most {MAX_LABELS} are kept")));

@@ -4,14 +4,17 @@ use std::{
     fs,
     io::{Read, Write},
     os::unix::{
-        fs::{MetadataExt, PermissionsExt, symlink},
+        fs::{MetadataExt, PermissionsExt, chown, symlink},
         net::{UnixListener, UnixStream},
     },
 };
 
 use footbridge_edge::listener::{BindError, Listen, Listeners};
 
-use crate::places::{bind, folder, leave_dead, mode, names, unix};
+use crate::{
+    places::{bind, folder, leave_dead, mode, names, unix},
+    skipped::skipped,
+};
 
 #[tokio::test]
 async fn a_socket_that_somebody_answers_on_is_left_alone() {
@@ -133,6 +136,13 @@ async fn a_lock_that_is_a_pipe_or_a_link_is_neither_waited_for_nor_followed_and_
         assert!(error.contains(&format!("cannot open its lock {}: ", lock.display())), "{error}");
     }
     assert!(!at("elsewhere").exists() && !at("link").exists());
+    if !nix::unistd::geteuid().is_root() {
+        return skipped("a_lock_that_is_a_pipe_or_a_link (that of a stranger)", "needs root to make one");
+    }
+    fs::write(at("theirs.lock"), "").unwrap();
+    chown(at("theirs.lock"), Some(12345), Some(12345)).unwrap();
+    let error = bind(&at("theirs")).unwrap_err().to_string();
+    assert!(error.contains("user 12345's, who could take it away"), "{error}");
 }
 
 /// As a guest does, with a descriptor of its own that can only read.
@@ -142,7 +152,13 @@ async fn whoever_sees_the_folder_can_hold_the_lock_beside_a_socket_but_not_one_i
     let shown = folder.path().join("s");
     fs::create_dir(&shown).unwrap();
     let path = shown.join("socket");
-    drop(bind(&path).unwrap());
+    let bound = bind(&path).unwrap();
+    let theirs = fs::File::open(shown.join("socket.lock")).unwrap();
+    drop(bound);
+    let held = nix::fcntl::Flock::lock(theirs, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
+    assert!(bind(&path).is_ok(), "that file is gone, and holds nothing up");
+    drop(held);
+    fs::write(shown.join("socket.lock"), "").unwrap();
     let theirs = fs::File::open(shown.join("socket.lock")).unwrap();
     let held = nix::fcntl::Flock::lock(theirs, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
     let error = bind(&path).unwrap_err();
@@ -155,6 +171,7 @@ async fn whoever_sees_the_folder_can_hold_the_lock_beside_a_socket_but_not_one_i
     assert_eq!(seen, ["socket"]);
     assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::InUse(_))));
     drop(listener);
+    fs::write(folder.path().join("s.socket.lock"), "").unwrap();
     let lock = fs::File::open(folder.path().join("s.socket.lock")).unwrap();
     let held_above = nix::fcntl::Flock::lock(lock, nix::fcntl::FlockArg::LockExclusiveNonblock).unwrap();
     assert!(matches!(own.bind(&Listen::at(unix(&path))), Err(BindError::Locked(_))), "it is the lock");

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use footbridge_cli::findings::{Finding, Health};
-use footbridge_core::names::ServerName;
+use footbridge_core::{catalogue::INSTRUCTIONS, names::ServerName};
 
 use crate::{
     catalogues::{disabled_in_vain, started},
@@ -107,6 +107,13 @@ fn started_one(report: ServerReport) -> Finding {
     }
 }
 
+/// What of a server changed since it was pinned.
+#[derive(Default)]
+struct Changed {
+    tools: u64,
+    says_other: bool,
+}
+
 /// Tools that changed since they were pinned.
 async fn pins(kind: StoreKind, state: &Path, own: &[ServerName]) -> Vec<Finding> {
     let found = async {
@@ -121,18 +128,25 @@ async fn pins(kind: StoreKind, state: &Path, own: &[ServerName]) -> Vec<Finding>
             return vec![Finding::problem("pins", error.to_string()).means("nothing starts without the store")];
         }
     };
-    let mut changed: BTreeMap<&str, u64> = BTreeMap::new();
-    pins.iter().filter(|pin| pin.changed.is_some()).for_each(|pin| *changed.entry(&pin.server).or_default() += 1);
+    let mut changed: BTreeMap<&str, Changed> = BTreeMap::new();
+    for pin in pins.iter().filter(|pin| pin.changed.is_some()) {
+        let of_server = changed.entry(&pin.server).or_default();
+        of_server.says_other |= pin.tool == INSTRUCTIONS;
+        of_server.tools += u64::from(pin.tool != INSTRUCTIONS);
+    }
     if changed.is_empty() {
         return vec![Finding::ok("pins", format!("{}, none changed", counted(pins.len() as u64, "tool")))];
     }
-    let one = |(server, count): (&str, u64)| {
-        let what = format!("{} of {server} changed since pinned", counted(count, "tool"));
+    let one = |(server, changed): (&str, Changed)| {
+        let said = changed.says_other.then(|| "the instructions".to_owned());
+        let tools = (changed.tools > 0).then(|| counted(changed.tools, "tool"));
+        let parts: Vec<String> = tools.into_iter().chain(said).collect();
+        let what = format!("{} of {server} changed since pinned", parts.join(" and "));
         if own.iter().all(|name| name.as_str() != server) {
             return Finding::note("pins", what).means("this configuration has no such server: they are another one's");
         }
         Finding::problem("pins", what)
-            .means("they are refused until you looked at them")
+            .means("calls to such tools are refused, and nobody is told such instructions, until you looked at them")
             .mend(format!("footbridge servers pins diff {server}, then footbridge servers pins accept {server} --all"))
     };
     changed.into_iter().map(one).collect()

@@ -78,6 +78,9 @@ fn host_pattern(text: &str, allow_private: bool) -> Result<(), String> {
     let fits = host.split('.').all(is_label) && port.parse::<u16>().is_ok_and(|port| port > 0);
     let leads_inside = is_localhost(host) || address(host).is_some_and(|ip| !is_public(ip));
     match (fits, leads_inside && !allow_private) {
+        (false, _) if text != text.to_ascii_lowercase() => {
+            Err(format!("{text:?}: names of hosts are written in small letters"))
+        }
         (false, _) => Err(said()),
         (true, true) => Err(format!("{text:?} is private; set allow_private = true if that is meant")),
         (true, false) => Ok(()),

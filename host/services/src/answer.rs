@@ -52,13 +52,27 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
         headers.iter().filter(|(name, value)| crosses(name, value)).map(|(name, value)| (name.clone(), value.clone())),
     );
     // How long a chunked body is it says itself.
-    if headers.contains_key(header::TRANSFER_ENCODING) {
-        out.remove(header::CONTENT_LENGTH);
-    }
+    let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    match length(&out).filter(|_| !is_chunked) {
+        Some(length) => out.insert(header::CONTENT_LENGTH, length.into()),
+        None => out.remove(header::CONTENT_LENGTH),
+    };
     if let Some(location) = out.get(header::LOCATION).and_then(|value| rewritten(value, spec)) {
         out.insert(header::LOCATION, location);
     }
     out
+}
+
+/// The length that headers say, where it is one: said twice alike, it is written once (RFC 9110, 8.6).
+fn length(headers: &HeaderMap) -> Option<u64> {
+    let all = headers.get_all(header::CONTENT_LENGTH).iter();
+    let mut all = all.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(|one| {
+        let digits =
+            std::str::from_utf8(one.trim_ascii()).ok().filter(|one| one.bytes().all(|b| b.is_ascii_digit()))?;
+        digits.parse::<u64>().ok()
+    });
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
 }
 
 /// A redirection within the service, as its guest has to ask for it.
@@ -152,6 +166,27 @@ mod tests {
         let of_tunnels = ServiceSpec { origin: ServiceOrigin::of_tunnels(), ..spec };
         for location in ["/debian/dists/", "http://a.test/x"] {
             assert_eq!(rewritten(&HeaderValue::from_static(location), &of_tunnels), None, "its client knows the host");
+        }
+    }
+
+    #[test]
+    fn a_length_is_one_number_or_none() {
+        for (said, expected) in [
+            (&["5"][..], Some(5)),
+            (&["5, 5"], Some(5)),
+            (&["5", " 5 "], Some(5)),
+            (&["5, 6"], None),
+            (&["5", "6"], None),
+            (&["+5"], None),
+            (&["-1"], None),
+            (&["99999999999999999999"], None),
+            (&[""], None),
+            (&[], None),
+        ] {
+            let all = said.iter().map(|one| (header::CONTENT_LENGTH, HeaderValue::from_static(one)));
+            let mut headers = HeaderMap::new();
+            all.for_each(|(name, value)| drop(headers.append(name, value)));
+            assert_eq!(length(&headers), expected, "{said:?}");
         }
     }
 

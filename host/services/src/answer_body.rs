@@ -37,6 +37,8 @@ pub struct AnswerBody {
     body: Incoming,
     /// None where other answers share its connection.
     ahead: Option<ReadAhead>,
+    /// Whether it began before all of its request's body was sent.
+    was_early: bool,
     /// The connection, where other answers share it.
     shared: Option<CaptureConnection>,
     /// What counts what comes besides.
@@ -105,10 +107,12 @@ impl AnswerBody {
         let (passing, pace) = Passing::new(head, begun);
         let ahead = (head.version < Version::HTTP_2).then(ReadAhead::default);
         let shared = (head.version >= Version::HTTP_2).then_some(connection);
+        let was_early = !passing.upload().is_whole();
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
         Self {
             body,
             ahead,
+            was_early,
             shared,
             meter: Meter::of(&head.extensions),
             passing,
@@ -210,10 +214,9 @@ impl AnswerBody {
                 }
                 Some(Err(error)) => {
                     tracing::debug!(%error, "an answer broke off");
-                    self.stage = Stage::BrokenOff;
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
+                    return self.breaks_off(cx);
                 }
+                None if self.was_cut() => return self.breaks_off(cx),
                 None => Ok(self.ended(None)),
             };
             self.begin_silence();
@@ -222,6 +225,22 @@ impl AnswerBody {
                 part => return Poll::Ready(Some(part.map(AnswerPart::Data))),
             }
         }
+    }
+
+    fn breaks_off<T>(&mut self, cx: &Context<'_>) -> Poll<T> {
+        self.stage = Stage::BrokenOff;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether it has no more and did not end: an origin may reset a stream of HTTP/2 without an error, which is meant for
+    /// what it answers before it has read the request (RFC 9113, 8.1), and hyper takes it for an end.
+    fn was_cut(&self) -> bool {
+        let lacks_some = match self.body.size_hint().exact() {
+            Some(left) => left > 0,
+            None => !self.was_early,
+        };
+        self.shared.is_some() && !self.body.is_end_stream() && lacks_some
     }
 
     /// Looks through a piece of what came, once it may.

@@ -101,8 +101,9 @@ impl Passing {
         let (is_text, is_as_it_is) = (is_text(&head.headers), is_as_it_is(&head.headers));
         let is_plain = is_text && is_as_it_is;
         let text = is_plain.then(|| redactor.stream()).filter(|stream| !stream.is_idle());
-        let usage = usage.map(|of| Box::new(UsageReader::new(of, unread(&head.headers))));
-        let events = (is_plain && is_events(&head.headers)).then(EventEnds::default);
+        let has_events = is_events(&head.headers);
+        let usage = usage.map(|of| Box::new(UsageReader::new(of, unread(&head.headers)).with_events(has_events)));
+        let events = (is_plain && has_events).then(EventEnds::default);
         let passing = Self {
             status: head.status,
             upload,

@@ -28,7 +28,7 @@ use footbridge_core::{
 use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
 use h2::Reason;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
 use hyper_util::client::legacy::{
     Error as ClientError,
@@ -53,7 +53,7 @@ use crate::{
     spec::ServiceSpec,
     told::Told,
     upload::{Tally, UploadBounds, UploadError},
-    usage::{UsageOf, estimated},
+    usage::{UsageOf, estimated, hides_usage},
     websocket::{Handshake, WebSocket, say_upgrade},
     windows::unanswered,
 };
@@ -369,7 +369,7 @@ impl Service {
         let bounds = UploadBounds { bytes, spending: spending.clone(), sent, pace: pace.another() };
         let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
-        self.leaves_no_tokens_uncounted(handshake.is_some(), spending.as_ref())?;
+        self.leaves_no_tokens_uncounted(request.uri(), request.headers(), handshake.is_some(), spending.as_ref())?;
         let interim = InterimAnswers::count(&mut request, limits.answer_head_bytes);
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
         let connection = capture_connection(&mut request);
@@ -400,14 +400,24 @@ impl Service {
         })
     }
 
-    /// A WebSocket of a model is none where its tokens count.
-    fn leaves_no_tokens_uncounted(&self, is_websocket: bool, spending: Option<&Spending>) -> Result<(), Outcome> {
-        if !is_websocket || !self.spec.usage || !spending.is_some_and(Spending::limits_tokens) {
+    /// A WebSocket of a model is none where its tokens count, nor is a request whose answer is not to tell of them.
+    fn leaves_no_tokens_uncounted(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        is_websocket: bool,
+        spending: Option<&Spending>,
+    ) -> Result<(), Outcome> {
+        if !self.spec.usage || !spending.is_some_and(Spending::limits_tokens) {
             return Ok(());
         }
+        let what = match () {
+            () if is_websocket => "opens no WebSocket".to_owned(),
+            () if let Some(word) = hides_usage(self.spec.shape, uri, headers) => format!("takes no {word}"),
+            () => return Ok(()),
+        };
         let why = format!(
-            "Service \"{}\" opens no WebSocket in a session with budget.tokens: nobody reads there how many are used. \
-             Nothing was sent",
+            "Service \"{}\" {what} in a session with budget.tokens: nobody reads there how many are used. Nothing was sent",
             self.spec.name
         );
         Err(Outcome::NotSent(NotSent::Unreached { why, may_pass: false }))

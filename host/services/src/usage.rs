@@ -8,8 +8,10 @@
 //! counts thoughts. Anthropic's numbers say the first apart from each other, and Google's the second.
 
 use footbridge_audit::UsageRecord;
-use http::{Method, Uri};
+use http::{HeaderMap, Method, Uri};
 use serde_json::Value;
+
+use crate::shape::ErrorShape;
 
 /// Longest object that is read, and longest name or model, bytes.
 const OBJECT: usize = 8 * 1024;
@@ -41,6 +43,27 @@ impl UsageOf {
     }
 }
 
+/// The word by which a request has its answer leave out what was used, where its API has one: Google's hand out parts of an
+/// answer, and in other formats than JSON.
+pub(crate) fn hides_usage(shape: ErrorShape, uri: &Uri, headers: &HeaderMap) -> Option<&'static str> {
+    if shape != ErrorShape::Gemini {
+        return None;
+    }
+    if headers.contains_key("x-goog-fieldmask") {
+        return Some("x-goog-fieldmask");
+    }
+    uri.query().unwrap_or_default().split(['&', ';']).find_map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name.trim_start_matches('$').to_ascii_lowercase().as_str() {
+            "fields" => Some("\"fields\" in a query"),
+            "alt" if !["", "json", "sse"].contains(&value) => Some("\"alt\" but json and sse"),
+            // One that is encoded nobody had to encode.
+            name if name.contains('%') => Some("encoded names in a query"),
+            _ => None,
+        }
+    })
+}
+
 /// Reads an answer as it passes.
 #[derive(Debug, Default)]
 pub(crate) struct UsageReader {
@@ -56,6 +79,29 @@ pub(crate) struct UsageReader {
     name: Option<(Name, bool)>,
     /// The object that is kept, and the depth that it is in.
     object: Option<(Vec<u8>, usize)>,
+    /// Whether it comes as events.
+    has_events: bool,
+    line: LineEnds,
+}
+
+/// Where lines end, and where an event does: behind a line that is empty.
+#[derive(Debug, Default)]
+struct LineEnds {
+    last: u8,
+    is_empty: bool,
+}
+
+impl LineEnds {
+    /// Whether a line ends with this byte, and whether an event does.
+    fn step(&mut self, byte: u8) -> (bool, bool) {
+        let ends = byte == b'\r' || (byte == b'\n' && self.last != b'\r');
+        let is_event = ends && self.is_empty;
+        if byte != b'\n' || ends {
+            self.is_empty = ends;
+        }
+        self.last = byte;
+        (ends, is_event)
+    }
 }
 
 /// About how many bytes a token takes: of a text, of pictures and files, and of a stream that says each in an event of its
@@ -107,6 +153,11 @@ impl UsageReader {
         Self { of, unread, ..Self::default() }
     }
 
+    /// The same of an answer that comes as events: between these nothing is open, whatever the one before left so.
+    pub(crate) fn with_events(self, has_events: bool) -> Self {
+        Self { has_events, ..self }
+    }
+
     /// Takes what passes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if self.unread.is_some() {
@@ -152,6 +203,14 @@ impl UsageReader {
     }
 
     fn byte(&mut self, byte: u8) {
+        let (ends_line, ends_event) = self.line.step(byte);
+        if ends_line {
+            // A string of JSON has no line's end in it: what was taken for one was none.
+            (self.string, self.name) = (None, None);
+        }
+        if ends_event && self.has_events {
+            (self.depth, self.object) = (0, None);
+        }
         if let Some((object, _)) = &mut self.object {
             if object.len() == OBJECT {
                 self.object = None;
@@ -196,9 +255,7 @@ impl UsageReader {
                     self.read(&object);
                 }
             }
-            // Between events nothing is open, whatever the one before left so.
-            b'\n' => self.name = None,
-            b' ' | b'\t' | b'\r' => {}
+            b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => self.is_of_background |= self.name.take() == Some((Name::Background, true)) && byte == b't',
         }
     }
@@ -366,6 +423,58 @@ mod tests {
             data: {\"usageMetadata\":{\"promptTokenCount\":350,\"toolUsePromptTokenCount\":10,\"cachedContentTokenCount\":300,\
             \"candidatesTokenCount\":3,\"thoughtsTokenCount\":4},\"modelVersion\":\"g\"}\n\n";
         assert_eq!(found(gemini), Some(("g".to_owned(), 360, 7, 300)));
+    }
+
+    #[test]
+    fn what_is_odd_in_one_event_hides_nothing_of_the_next() {
+        let usage = "data: {\"usage\":{\"input_tokens\":7,\"output_tokens\":2}}";
+        for before in [
+            ": it\"s\n",
+            ": it\"s\n\n",
+            "data: {{{[\n\n",
+            "data: {{{[\r\n\r\n",
+            "data: {\"usage\":{\"x\n\n",
+            "\r\r{\"\r\r",
+        ] {
+            for end in ["\n\n", "\r\n\r\n"] {
+                let mut reader = UsageReader::new(UsageOf::Request, None).with_events(true);
+                reader.push(format!("{before}{usage}{end}").as_bytes());
+                assert_eq!(reader.tokens(), 9, "{before:?}");
+            }
+        }
+        let pretty =
+            "{\n\n  \"id\": \"x\",\n  \"usage\": {\n    \"input_tokens\": 7,\n\n    \"output_tokens\": 2\n  }\n}\n";
+        assert_eq!(
+            found(pretty),
+            Some((String::new(), 7, 2, u64::MAX)),
+            "what is no stream of events may have empty lines"
+        );
+    }
+
+    #[test]
+    fn a_request_by_which_its_answer_would_not_say_what_was_used_is_known() {
+        let hides = |query: &str| {
+            let uri = format!("/v1beta/models/g:generateContent?{query}").parse().unwrap();
+            hides_usage(ErrorShape::Gemini, &uri, &HeaderMap::new()).is_some()
+        };
+        for query in [
+            "fields=candidates",
+            "$fields=x",
+            "alt=proto",
+            "%24alt=proto",
+            "a=b&$alt=media",
+            "f%69elds=x",
+            "a;fields=x",
+        ] {
+            assert!(hides(query), "{query}");
+        }
+        for query in ["", "alt=sse", "alt=json&key=x", "$alt=json;enum-encoding=int"] {
+            assert!(!hides(query), "{query}");
+        }
+        let mask = [(http::HeaderName::from_static("x-goog-fieldmask"), http::HeaderValue::from_static("candidates"))];
+        let (uri, mask) = (Uri::from_static("/x"), mask.into_iter().collect());
+        assert!(hides_usage(ErrorShape::Gemini, &uri, &mask).is_some());
+        assert!(hides_usage(ErrorShape::OpenAi, &Uri::from_static("/x?fields=y"), &mask).is_none());
     }
 
     #[test]

@@ -167,10 +167,19 @@ fn then_goes_on(services: &Services, outcome: &str) {
 
 #[test]
 fn an_answer_that_an_origin_breaks_off_is_never_whole() {
-    let modes: [(&str, Mode); 6] = [
+    let modes: [(&str, Mode); 8] = [
         ("its stream is reset", |tls, stream| {
             begins(tls, stream)?;
             write(tls, RST_STREAM, 0, stream, &INTERNAL_ERROR)
+        }),
+        ("its stream is reset without an error", |tls, stream| {
+            begins(tls, stream)?;
+            write(tls, RST_STREAM, 0, stream, &NO_ERROR)
+        }),
+        ("the same of one that is shorter than said", |tls, stream| {
+            says_length(tls, stream, b"10")?;
+            write(tls, DATA, 0, stream, b"some")?;
+            write(tls, RST_STREAM, 0, stream, &NO_ERROR)
         }),
         ("the connection goes away", |tls, stream| {
             begins(tls, stream)?;

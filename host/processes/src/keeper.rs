@@ -72,6 +72,8 @@ pub struct Kept {
     keeper: Child,
     channel: AsyncFd<OwnedFd>,
     ended: Option<ProgramEnd>,
+    /// Whether something that it had others run may be left.
+    may_be_left: bool,
 }
 
 /// How a program ended.
@@ -163,6 +165,7 @@ impl Kept {
             match receive::<Report>(&self.channel).await {
                 Ok(Some((Report::Exited(code), _))) => self.ended = Some(ProgramEnd::Exited(code)),
                 Ok(Some((Report::Signaled(signal), _))) => self.ended = Some(ProgramEnd::Signaled(signal)),
+                Ok(Some((Report::MayBeLeft, _))) => self.may_be_left = true,
                 Ok(Some(_)) => {}
                 Ok(None) | Err(_) => break,
             }
@@ -175,7 +178,7 @@ impl Kept {
 
     /// Whether it has ended and nothing is known to be left of it. Not before [`Self::wait`] or [`Self::kill`] found that.
     pub fn is_gone(&mut self) -> bool {
-        self.ended.is_some() && matches!(self.keeper.try_wait(), Ok(Some(_)))
+        self.ended.is_some() && !self.may_be_left && matches!(self.keeper.try_wait(), Ok(Some(_)))
     }
 
     fn close_lifeline(&self) {

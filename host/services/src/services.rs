@@ -287,13 +287,13 @@ fn is_unreadable(error: &ClientError) -> bool {
     error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse)
 }
 
-/// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7).
+/// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7). That a connection goes away says
+/// so of later streams alone, and which one this was is not in the error.
 fn is_refused(error: &ClientError) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(said) = error.downcast_ref::<h2::Error>() {
-            let is_refused = said.is_reset() && said.reason() == Some(Reason::REFUSED_STREAM);
-            return said.is_remote() && (said.is_go_away() || is_refused);
+            return said.is_remote() && said.is_reset() && said.reason() == Some(Reason::REFUSED_STREAM);
         }
         cause = error.source();
     }

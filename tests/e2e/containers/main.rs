@@ -347,6 +347,35 @@ fn what_listens_in_what_is_mounted_is_said() {
     itself.env("PATH", folder).runs(&["true"]).fails(0, &[&said]);
 }
 
+/// As Docker's client, whose daemon was killed while it ran a container that goes on.
+#[test]
+fn where_an_engine_does_not_say_that_its_container_is_gone_what_it_left_is_for_the_next_run() {
+    let host = Host::with(&Servers::demo()).sandbox("podman").option("--image=x");
+    let (folder, mounted) = (host.path().join("bin"), host.path().join("mounted"));
+    for one in [&folder, &mounted] {
+        fs::create_dir(one).unwrap();
+    }
+    let answers = |removal: &str| {
+        let script =
+            format!("#!/bin/sh\nfor word; do case $word in rm) {removal};; run) exit 125;; esac; done\nexit 0\n");
+        footbridge_tests::programs::writes(&folder.join("podman"), &script);
+    };
+    let host = host.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let host = host.option(format!("--engine-arg=--volume={}:/m", mounted.display()));
+    answers("echo 'Cannot connect to the daemon' >&2; exit 1");
+    fs::create_dir(mounted.join(".vscode")).unwrap();
+    let said = format!(
+        "something of the command may be left: what the command left that others run or obey, in {}",
+        mounted.display()
+    );
+    host.runs(&["true"]).fails(125, &[&said]);
+    for gone in ["echo 'Error: no such container' >&2; exit 1", "exit 0", "echo its-name; exit 0"] {
+        answers(gone);
+        let ran = host.runs(&["true"]);
+        assert!(ran.status == 125 && !ran.stderr.contains("may be left"), "{gone}: {ran:?}");
+    }
+}
+
 #[test]
 fn what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end() {
     for engine in Engine::each("what_a_container_wrote_that_others_run_or_obey_is_named_at_the_end") {

@@ -3,7 +3,7 @@
 //!
 //! Files are told apart by the numbers of their device and inode, which are the same in every view of a file system that
 //! one kernel shows. Runtimes with a kernel or a file system of their own show others; what nobody can have replaced comes
-//! first, and says whether numbers mean anything here.
+//! first, this program itself, and says whether numbers mean anything here. Second is the folder that each container has.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -57,7 +57,7 @@ impl Mounted {
 pub(crate) fn check(all: &[Mounted]) -> Result<(), Replaced> {
     let Some((first, others)) = all.split_first() else { return Ok(()) };
     if first.is_there() != Some(true) {
-        if !others.is_empty() {
+        if others.len() > 1 {
             say(
                 &"this container does not show the numbers of the host's files, so whether one of its mounts was replaced \
                   while it was made is not known",

@@ -115,8 +115,8 @@ impl Outside<'_> {
         self.path?.split(':').map(|folder| Path::new(folder).join(name)).find(is_program)
     }
 
-    /// What an engine's client gets: what this process has, but for what the configuration refers to, and for proxies,
-    /// which it would hand to the container unless asked.
+    /// What an engine's client gets: what this process has, but for what the configuration refers to, and for what it
+    /// would hand to the container unless asked: proxies, and the socket of a service manager.
     fn clients_environment(self, asked: &[Asked]) -> anyhow::Result<Vec<(OsString, OsString)>> {
         let own = std::env::vars_os().filter(|(name, _)| name != "PATH");
         let own = own.filter_map(|(name, value)| match (name.to_str(), value.to_str()) {
@@ -130,7 +130,7 @@ impl Outside<'_> {
         sandbox::environment(SandboxKind::Closed, from)?;
         let mut env = sandbox::environment(SandboxKind::Open, Environments { asked: &[], ..from })?;
         let is_asked = |name: &OsStr| asked.iter().any(|asked| name == OsStr::new(&asked.name));
-        env.retain(|(name, _)| !container::is_proxy(name) || is_asked(name));
+        env.retain(|(name, _)| !container::is_handed_on(name) || is_asked(name));
         Ok(env)
     }
 }
@@ -220,10 +220,12 @@ impl Plan<'_> {
         Ok(env)
     }
 
-    /// What the relay of a container is told of its mounts: first this one, which nobody can have replaced.
-    fn mounts(&self, shown: &Path) -> anyhow::Result<impl Iterator<Item = OsString>> {
-        let first = numbered(&HeldFolder::hold(shown)?, Path::new(container::INSIDE))?;
-        let all = [first].into_iter().chain(self.mounted.iter().cloned());
+    /// What the relay of a container is told of its mounts: first itself, which neither an image nor anybody else can have
+    /// replaced without replacing who looks.
+    fn mounts(&self, shown: &Path, relay: &Path) -> anyhow::Result<impl Iterator<Item = OsString>> {
+        let own = numbered(&HeldFolder::hold_by(relay)?, Path::new("/proc/self/exe"))?;
+        let session = numbered(&HeldFolder::hold(shown)?, Path::new(container::INSIDE))?;
+        let all = [own, session].into_iter().chain(self.mounted.iter().cloned());
         Ok(all.flat_map(|one| ["--mounted".into(), one]))
     }
 
@@ -252,15 +254,17 @@ impl Plan<'_> {
         env.extend(asked.map(|asked| (asked.name.clone(), asked.value.clone())));
         let socket = Path::new(container::INSIDE).join("footbridge.sock");
         let (name, shown) = (self.folder.unique(), self.folder.shown());
+        let entry = format!("/run/{name}/footbridge-relay");
         let container = Container {
             name: &name,
             image,
             folder: &shown,
             programs: [&guest.relay, &guest.tool_cli],
+            entry: &entry,
             env,
             terminal,
             nesting: self.nesting,
-            relay_args: self.mounts(&shown)?.chain(self.relay_args(&socket)).collect(),
+            relay_args: self.mounts(&shown, &guest.relay)?.chain(self.relay_args(&socket)).collect(),
         };
         Ok(engine.command(container, client, vars::TOKEN)?)
     }

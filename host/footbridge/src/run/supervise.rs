@@ -249,7 +249,7 @@ async fn wait(
     mut patience: Patience,
     mut delivery: Option<SignalDelivery>,
 ) -> anyhow::Result<i32> {
-    let mut next = early;
+    let (mut next, mut for_client) = (early, None);
     loop {
         if let Some(signal) = next
             && patience.ends_by(signal, Instant::now())
@@ -262,9 +262,16 @@ async fn wait(
             (None, _) => {}
         }
         tokio::select! {
-            ended = kept.wait() => return Ok(ended?.code()),
+            ended = kept.wait() => return Ok(match (ended?.code(), for_client) {
+                // An engine's client that was told to end in its command's place, and may call that well done.
+                (0, Some(signal)) => 128 + signal as i32,
+                (status, _) => status,
+            }),
             signal = signals.next() => next = Some(signal),
-            signal = undelivered(&mut delivery) => kept.signal(signal),
+            signal = undelivered(&mut delivery) => {
+                for_client = Some(signal);
+                kept.signal(signal);
+            }
             () = patience.ends_by_itself() => return kill(kept, "its terminal is closed, and it had not ended").await,
         }
     }

@@ -217,6 +217,7 @@ impl KeptCommand {
             keeper,
             channel: ours,
             ended: None,
+            may_be_left: false,
         };
         kept.hear_start().await?;
         Ok(kept)
@@ -241,6 +242,7 @@ impl Kept {
                     let _nothing_is_left = self.keeper.wait().await;
                     return Err(SpawnError::Refused(refusal));
                 }
+                Ok(Some((Report::MayBeLeft, _))) => {}
                 Ok(Some((Report::Exited(_) | Report::Signaled(_), _)) | None) | Err(_) => {
                     let _nothing_is_left = self.keeper.wait().await;
                     return Err(SpawnError::Lost);

@@ -99,6 +99,8 @@ pub(super) enum Report {
     },
     /// It could not be started.
     Refused(StartRefusal),
+    /// What it had others run may go on: they do not answer. How it ended follows.
+    MayBeLeft,
     /// It ended by itself with this status.
     Exited(i32),
     /// It was ended by this signal.

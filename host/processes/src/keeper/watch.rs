@@ -174,8 +174,8 @@ impl Keeper {
         if ending.is_some() {
             self.settle_start();
         }
-        let ending = match ending {
-            Some(Ending::Exited(_)) if self.leaves_others => ending,
+        let (ending, is_gone) = match ending {
+            Some(Ending::Exited(_)) if self.leaves_others => (ending, true),
             Some(_) | None => self.end(ending),
         };
         let (report, status) = match ending {
@@ -183,16 +183,20 @@ impl Keeper {
             Some(Ending::Signaled(signal)) => (Report::Signaled(signal), 128 + signal),
             None => return INTERNAL,
         };
+        if !is_gone {
+            let _harness_may_be_gone = channel::send(&self.channel, &Report::MayBeLeft, &[]);
+        }
         let _harness_may_be_gone = channel::send(&self.channel, &report, &[]);
         self.restore_local_terminal();
         status
     }
 
-    /// Leaves nothing behind, given how the program ended, if it did; says so if it did meanwhile.
-    fn end(&self, ended: Option<Ending>) -> Option<Ending> {
-        let ordered = self.cleanup.as_ref().and_then(|cleanup| cleanup.run(self.program, ended, &self.signals));
+    /// Leaves nothing behind, given how the program ended, if it did; says how, and whether all of it is known to be gone.
+    fn end(&self, ended: Option<Ending>) -> (Option<Ending>, bool) {
+        let cleaned = self.cleanup.as_ref().map(|cleanup| cleanup.run(self.program, ended, &self.signals));
         let killed = end_all(self.program, &self.signals);
-        ended.or(ordered).or(killed)
+        let ordered = cleaned.and_then(|cleaned| cleaned.ending);
+        (ended.or(ordered).or(killed), cleaned.is_none_or(|cleaned| cleaned.is_gone))
     }
 
     /// Undoes the raw mode that a harness left behind, in the middle of a question too; one that lives does so itself,

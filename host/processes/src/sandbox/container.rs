@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::Nesting;
-use super::engine::{Engine, EngineError, RUN};
+use super::engine::{Engine, EngineError, EngineKind, RUN};
 use crate::keeper::{Kept, KeptCommand};
 
 /// Where the session's folder is inside.
@@ -29,8 +29,11 @@ pub struct Container<'a> {
     pub image: &'a str,
     /// The session's folder, with empty files in `bin` that the programs are mounted on.
     pub folder: &'a Path,
-    /// The guest's programs.
+    /// The guest's programs, the relay first.
     pub programs: [&'a Path; 2],
+    /// Where the relay is besides, to be started from: a name that no image knows. A volume of an image, by a link that it
+    /// has, may come over what is at any path that it does know.
+    pub entry: &'a str,
     /// Variables that it gets: by name if their value is in the client's environment, or with a value.
     pub env: Vec<(String, Option<OsString>)>,
     /// Whether it has a terminal.
@@ -70,7 +73,7 @@ impl Engine {
             add(&["--tty", self.kind.detach_keys()]);
         }
         add(&["--network=none", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]);
-        add(&["--tmpfs=/tmp:rw,nosuid,nodev,mode=1777", "--log-driver=none", "--no-healthcheck"]);
+        add(&["--tmpfs=/tmp:rw,exec,nosuid,nodev,mode=1777", "--log-driver=none", "--no-healthcheck"]);
         add(self.kind.own_args());
         let bin = format!("{INSIDE}/bin");
         args.extend(self.mount(container.folder, INSIDE)?);
@@ -78,9 +81,11 @@ impl Engine {
             let file = program.file_name().unwrap_or_default().to_string_lossy();
             args.extend(self.mount(program, &format!("{bin}/{file}"))?);
         }
+        args.extend(self.mount(container.programs[0], container.entry)?);
         args.extend(environment(&container.env)?);
+        args.extend(self.kind.without_proxies(|name| container.env.iter().any(|(asked, _)| asked == name)));
         args.extend(self.own.iter().cloned());
-        args.push(format!("--entrypoint={bin}/footbridge-relay").into());
+        args.push(format!("--entrypoint={}", container.entry).into());
         args.push(container.image.into());
         args.extend(["--path-first".into(), bin.into(), "--filter".into()]);
         if container.nesting == Nesting::Allowed {
@@ -117,16 +122,37 @@ fn environment(variables: &[(String, Option<OsString>)]) -> Result<Vec<OsString>
     Ok(args)
 }
 
-/// Variables that an engine's client hands to containers unasked.
+/// Variables that lead to proxies, in either kind of letters.
+const PROXIES: [&str; 5] = ["http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy"];
+
+impl EngineKind {
+    /// What keeps the proxies of its client's own configuration from a container, passwords among them: such a variable is
+    /// named, and has no value where it is looked for.
+    fn without_proxies(self, is_asked: impl Fn(&str) -> bool) -> Vec<OsString> {
+        let all = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_uppercase()]);
+        let own = all.filter(|name| self == Self::Docker && !is_asked(name));
+        own.flat_map(|name| [OsString::from("--env"), name.into()]).collect()
+    }
+}
+
+/// Variables that an engine's client hands to containers unasked: proxies, and what a service manager gave this process to
+/// be told by.
 #[must_use]
-pub fn is_proxy(name: &OsStr) -> bool {
+pub fn is_handed_on(name: &OsStr) -> bool {
     let name = name.as_bytes().to_ascii_lowercase();
-    [b"http_proxy".as_slice(), b"https_proxy", b"ftp_proxy", b"no_proxy", b"all_proxy"].contains(&name.as_slice())
+    let managers = [
+        b"notify_socket".as_slice(),
+        b"listen_fds",
+        b"listen_pid",
+        b"listen_fdnames",
+        b"watchdog_usec",
+        b"watchdog_pid",
+    ];
+    PROXIES.iter().any(|proxy| proxy.as_bytes() == name) || managers.contains(&name.as_slice())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::EngineKind;
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -138,7 +164,8 @@ mod tests {
             name: "footbridge-run-x",
             image: "img",
             folder,
-            programs: [Path::new("/g/tool-cli"), Path::new("/g/footbridge-relay")],
+            programs: [Path::new("/g/footbridge-relay"), Path::new("/g/tool-cli")],
+            entry: "/run/entry-x",
             env: vec![("TOKEN".into(), None), ("A".into(), Some("b c".into()))],
             terminal: false,
             nesting: Nesting::Refused,
@@ -164,10 +191,29 @@ mod tests {
         let text: Vec<&str> = all.iter().map(|word| word.to_str().unwrap()).collect();
         let at = |word: &str| text.iter().position(|w| *w == word).unwrap_or_else(|| panic!("{word} in {text:?}"));
         assert!(at("--network=none") < at("--network=x") && at("--network=x") < at("img"));
-        assert_eq!(text[at("img") - 1], "--entrypoint=/run/footbridge/bin/footbridge-relay");
+        assert_eq!(text[at("img") - 1], "--entrypoint=/run/entry-x");
+        let _mounted = at("type=bind,source=/g/footbridge-relay,target=/run/entry-x,readonly");
         let relays = ["--path-first", "/run/footbridge/bin", "--filter", "--to", "unix:/s", "--", "true"];
         assert_eq!(text[at("img") + 1..], relays);
         assert!(at("TOKEN") > 0 && at("A=b c") > 0 && !text.contains(&"--tty"));
+    }
+
+    #[test]
+    fn proxies_that_docker_has_by_its_configuration_stay_outside_unless_they_are_asked_for() {
+        let named = |kind: EngineKind| {
+            let engine = Engine::new(kind, "/e".into(), &[]);
+            let env = vec![("HTTPS_PROXY".into(), Some("http://asked".into()))];
+            let all = engine.run_args("n", &Container { env, ..container(Path::new("/s")) }).unwrap();
+            let pairs =
+                all.windows(2).filter(|pair| pair[0] == "--env").map(|pair| pair[1].to_str().unwrap().to_owned());
+            pairs.collect::<Vec<_>>()
+        };
+        let docker = named(EngineKind::Docker);
+        assert!(
+            docker.len() == 10 && docker.contains(&"http_proxy".to_owned()) && docker.contains(&"ALL_PROXY".to_owned())
+        );
+        assert!(docker.contains(&"HTTPS_PROXY=http://asked".to_owned()) && !docker.contains(&"HTTPS_PROXY".to_owned()));
+        assert_eq!(named(EngineKind::Podman), ["HTTPS_PROXY=http://asked"]);
     }
 
     #[test]
@@ -176,6 +222,9 @@ mod tests {
         let error = engine.run_args("n", &container(Path::new("/a,readonly=false"))).unwrap_err();
         assert!(error.to_string().contains("comma"), "{error}");
         assert!(environment(&[("AWS_*".into(), None)]).unwrap_err().to_string().contains("pattern"));
-        assert!(is_proxy(OsStr::new("HTTPS_PROXY")) && !is_proxy(OsStr::new("PROXY")));
+        for name in ["HTTPS_PROXY", "no_proxy", "NOTIFY_SOCKET"] {
+            assert!(is_handed_on(OsStr::new(name)), "{name}");
+        }
+        assert!(!is_handed_on(OsStr::new("PROXY")));
     }
 }

@@ -74,7 +74,7 @@ pub fn ambiguous(args: &[OsString]) -> Option<String> {
         let value = one.value.as_deref().unwrap_or_default();
         let is_elsewhere = || one.mounts().is_some_and(|mount| !mount.target.is_absolute());
         match one.flag.as_str() {
-            "--mount" if value.contains("type=glob") => {
+            "--mount" if value.to_ascii_lowercase().contains("type=glob") => {
                 Some("which files a pattern names is up to the engine: name each of them, with type=bind".to_owned())
             }
             "-v" | "--volume" if value.contains("upperdir=") => Some(
@@ -204,11 +204,13 @@ fn in_volume(value: &str, source: &Path) -> Result<OsString, Unmountable> {
     Ok(named)
 }
 
-/// The source of `type=bind,source=SOURCE,...`, in which a pair with a comma or a quote stands in quotes.
+/// The source of `type=bind,source=SOURCE,...`, in which a pair with a comma or a quote stands in quotes, and Docker takes
+/// its keys and its type in large letters too.
 fn mount(value: &str) -> Option<HostMount> {
-    let pairs: Vec<String> = fields(value);
-    let pairs = || pairs.iter().map(|part| part.split_once('=').unwrap_or((part.as_str(), "true")));
-    let kind = pairs().find(|(key, _)| *key == "type").map_or("volume", |(_, kind)| kind);
+    let pairs: Vec<(String, String)> = fields(value).iter().map(|field| pair(field)).collect();
+    let pairs = || pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let kind =
+        pairs().find(|(key, _)| *key == "type").map_or("volume".to_owned(), |(_, kind)| kind.to_ascii_lowercase());
     let is_read_only = pairs().any(|(key, value)| matches!(key, "ro" | "readonly") && is_yes(Some(value)))
         || pairs().any(|(key, value)| matches!(key, "rw" | "readwrite") && !is_yes(Some(value)));
     // The last one holds.
@@ -223,6 +225,12 @@ fn mount(value: &str) -> Option<HostMount> {
     })
 }
 
+/// Its key in small letters, and its value.
+fn pair(field: &str) -> (String, String) {
+    let (key, value) = field.split_once('=').unwrap_or((field, "true"));
+    (key.trim().to_ascii_lowercase(), value.to_owned())
+}
+
 fn is_source(key: &str) -> bool {
     matches!(key, "source" | "src")
 }
@@ -235,7 +243,7 @@ fn in_mount(value: &str, source: &Path) -> OsString {
             named.push(",");
         }
         match field.split_once('=') {
-            Some((key, _)) if is_source(key) => {
+            Some((key, _)) if is_source(&key.trim().to_ascii_lowercase()) => {
                 let mut pair = OsString::from(format!("{key}="));
                 pair.push(source);
                 named.push(quoted(&pair));
@@ -298,6 +306,7 @@ mod tests {
             &["--mount=type=bind,source=/w,target=/work,ro=false"],
             &["--mount=type=bind,source=/w,target=/work,readonly=False"],
             &["--mount=type=bind,\"source=/w\",target=/work"],
+            &["--mount=TYPE=Bind,SRC=/w,Dst=/work"],
         ] {
             assert_eq!(found(words), one(true), "{words:?}");
         }
@@ -306,6 +315,7 @@ mod tests {
             &["-v", "/w:/work:O"],
             &["--mount=type=bind,source=/w,target=/work,readonly"],
             &["--mount=type=bind,source=/w,target=/work,rw=false"],
+            &["--mount=type=bind,Source=/w,Target=/work,ReadOnly"],
         ] {
             assert_eq!(found(words), one(false), "{words:?}");
         }
@@ -327,6 +337,7 @@ mod tests {
             (&["-itv=/w:/w"], &["-itv=/real:/w"]),
             (&["-v/w:/w", "--rm"], &["-v/real:/w", "--rm"]),
             (&["--mount", "type=bind,\"src=/a,b\",dst=/w"], &["--mount", "type=bind,src=/real,dst=/w"]),
+            (&["--mount=type=bind,SRC=/w,DST=/w"], &["--mount=type=bind,SRC=/real,DST=/w"]),
             (&["--volume=named:/w", "-v/w:/w"], &["--volume=named:/w", "-v/real:/w"]),
         ] {
             assert_eq!(with_sources(&args(words), &[real]).unwrap(), args(named), "{words:?}");

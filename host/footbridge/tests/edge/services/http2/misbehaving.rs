@@ -242,21 +242,34 @@ fn what_is_no_answer_is_told_in_the_shape_of_its_client() {
 
 #[test]
 fn what_an_origin_did_not_process_may_be_made_again() {
+    let services = once(|tls, stream| write(tls, RST_STREAM, 0, stream, &REFUSED_STREAM));
+    let answer = services.ask("POST /s/second/x", &[], "hello");
+    assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{answer:?}");
+    assert!(answer.head.contains("x-should-retry: true"), "{}", answer.head);
+    let (_, outcome) = services.outcome();
+    assert_eq!(outcome["detail"], "refused unprocessed", "{outcome}");
+    then_goes_on(&services, "server_error");
+}
+
+/// Which streams an origin takes no more is not in the error, and it may have carried out this one.
+#[test]
+fn of_a_connection_that_goes_away_nobody_is_told_that_nothing_was_done() {
     let modes: [(&str, Mode); 2] = [
-        ("its stream is refused", |tls, stream| write(tls, RST_STREAM, 0, stream, &REFUSED_STREAM)),
-        ("the connection goes away before it", |tls, _| {
+        ("before it", |tls, _| {
             write(tls, GOAWAY, 0, [0; 4], &[[0; 4], NO_ERROR].concat())?;
+            leaves(tls)
+        }),
+        ("behind it", |tls, stream| {
+            write(tls, GOAWAY, 0, [0; 4], &[stream, NO_ERROR].concat())?;
             leaves(tls)
         }),
     ];
     for (name, mode) in modes {
         let services = once(mode);
         let answer = services.ask("POST /s/second/x", &[], "hello");
-        assert!(answer.status == 502 && answer.body.contains("it may be made again"), "{name}: {answer:?}");
-        assert!(answer.head.contains("x-should-retry: true"), "{name}: {}", answer.head);
-        let (_, outcome) = services.outcome();
-        assert_eq!(outcome["detail"], "refused unprocessed", "{name}: {outcome}");
-        then_goes_on(&services, "server_error");
+        assert!(answer.status == 502 && !answer.body.contains("it may be made again"), "{name}: {answer:?}");
+        assert!(!answer.head.contains("x-should-retry: true"), "{name}: {}", answer.head);
+        then_goes_on(&services, "unknown");
     }
 }
 

@@ -107,6 +107,15 @@ pub fn ignore_terminal_output_stops() -> io::Result<()> {
     set_disposition(Signal::SIGTTOU, SigHandler::SigIgn)
 }
 
+/// Has what is written beyond the limit on the size of files (`ulimit -f`) be an error, as on a full disk, and not the end of
+/// this process without a word.
+///
+/// # Errors
+/// What sigaction(2) says.
+pub fn outlive_file_size_limit() -> io::Result<()> {
+    set_disposition(Signal::SIGXFSZ, SigHandler::SigIgn)
+}
+
 fn set_disposition(signal: Signal, handler: SigHandler) -> io::Result<()> {
     debug_assert!(matches!(handler, SigHandler::SigIgn | SigHandler::SigDfl), "no code of ours runs in a handler");
     let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());

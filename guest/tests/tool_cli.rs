@@ -351,6 +351,25 @@ fn a_single_image_is_written_as_its_bytes() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
 }
 
+#[test]
+fn a_file_that_may_not_be_as_large_is_an_error_and_no_end_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("image.png");
+    let bridge = Bridge::result(image());
+    let inner = tool_cli(&bridge, &CALL);
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .args(["-c", "ulimit -f 0; exec \"$0\" \"$@\""])
+        .arg(inner.get_program())
+        .args(inner.get_args())
+        .arg("--out")
+        .arg(&file);
+    limited.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (code, stdout, stderr) = run(&mut limited);
+    assert!(code == Some(1) && stdout.is_empty() && stderr.contains("too large"), "{code:?} {stdout} {stderr}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// A text, as many images as there are ends, and one more text.
 fn mixed(ends: &[(&str, &str)]) -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});

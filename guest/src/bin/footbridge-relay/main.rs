@@ -130,6 +130,8 @@ fn start(options: Options) -> Result<u8, RelayError> {
 
 async fn run(options: Options, ready: Option<(i32, OwnedFd)>, open_files: OpenFiles) -> Result<u8, RelayError> {
     let ignored = Ignored::now();
+    // What it says may go to a file; without that it goes on as well.
+    let _ = sys::outlive_file_size_limit();
     let signals = if options.command.is_empty() { Signals::ending(ignored) } else { Signals::of_init(ignored) };
     let mut signals = signals.map_err(RelayError::Start)?;
     let bound = Bound::bind(&options.listen).await?;

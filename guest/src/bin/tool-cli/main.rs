@@ -36,6 +36,7 @@ fn main() -> process::ExitCode {
     sys::wait_for_children();
     // Without it SIGINT still ends the process, only with another status.
     let _ = sys::exit_on_interrupt();
+    let _ = sys::outlive_file_size_limit();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == COMPLETE) {
         complete::complete(&args[1..]);

@@ -107,6 +107,7 @@ pub fn opening(args: &[OsString]) -> Vec<String> {
     let opens = |one: &Typed| {
         let value = one.value.as_deref().unwrap_or_default();
         match one.flag.as_str() {
+            "-v" | "--volume" | "--mount" => one.mounts().is_some_and(|mount| is_of_the_kernel(&mount.source)),
             "--privileged" => is_yes(one.value.as_deref()),
             "--read-only" => !is_yes(one.value.as_deref()),
             "--pid" | "--ipc" | "--uts" | "--userns" | "--cgroupns" => {
@@ -122,6 +123,11 @@ pub fn opening(args: &[OsString]) -> Vec<String> {
         }
     };
     typed(args).iter().filter(|one| opens(one)).map(Typed::shown).collect()
+}
+
+/// Whether a folder is the kernel's own, by which root in a container changes the machine.
+fn is_of_the_kernel(source: &Path) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|folder| source.starts_with(folder))
 }
 
 impl Typed {
@@ -393,10 +399,12 @@ mod tests {
             "--cap-add=all",
             "--use-api-socket",
             "--group-add=keep-groups",
+            "--volume=/proc:/w",
+            "--mount=type=bind,src=/sys/fs,dst=/w",
         ] {
             assert_eq!(opening(&args(&[one])), [one]);
         }
-        let fine = ["--security-opt=no-new-privileges", "--ipc=private", "--group-add=video"];
+        let fine = ["--security-opt=no-new-privileges", "--ipc=private", "--group-add=video", "--volume=/w:/proc"];
         assert_eq!(opening(&args(&fine)), Vec::<String>::new());
     }
 }

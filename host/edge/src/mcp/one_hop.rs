@@ -42,14 +42,15 @@ pub(super) fn without(given: Box<RawValue>) -> Box<RawValue> {
 
 /// What is left of `_meta`, as it was written where that is all of it; none where nothing is.
 pub(super) fn meta(given: &str) -> Option<Cow<'_, str>> {
-    let members = serde_json::from_str::<Members<'_>>(given).ok().filter(|all| all.0.iter().any(is_ours));
+    let members =
+        serde_json::from_str::<Members<'_>>(given).ok().filter(|all| all.0.iter().any(|(name, _)| is_ours(name)));
     let Some(members) = members else { return Some(given.into()) };
-    let kept = members.0.iter().filter(|one| !is_ours(one));
+    let kept = members.0.iter().filter(|(name, _)| !is_ours(name));
     let kept: Vec<String> = kept.map(|(name, value)| member(name, value.get())).collect();
     (!kept.is_empty()).then(|| object(&kept).into())
 }
 
-fn is_ours((name, _): &(String, &RawValue)) -> bool {
+fn is_ours(name: &str) -> bool {
     name.starts_with(OURS)
 }
 

@@ -68,13 +68,15 @@ impl ChainWriter {
         Ok(())
     }
 
-    /// Says that this is the end, signs it, and waits until all heads are handed on.
-    pub(super) fn finish(&mut self, open: u64) {
-        if let Err(error) = self.commit(&[&Record::ended(open)], Some(0)) {
+    /// Says that this is the end, signs it, and waits until all heads are handed on. False where that cannot be written.
+    pub(super) fn finish(&mut self, open: u64) -> bool {
+        let ended = self.commit(&[&Record::ended(open)], Some(0));
+        if let Err(error) = &ended {
             tracing::error!(%error, "the end of the record cannot be written");
         }
         self.journal.give_back_room();
         self.heads = None;
+        ended.is_ok()
     }
 
     pub(super) fn head_is_due(&self) -> bool {

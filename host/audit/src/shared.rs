@@ -75,7 +75,7 @@ struct Turn {
 struct Torn {
     number: u32,
     start: u64,
-    end: u64,
+    bytes: Vec<u8>,
 }
 
 impl SharedJournal {
@@ -122,7 +122,7 @@ impl SharedJournal {
     }
 
     /// Opens a file of the chain, cuts off what a process that was killed left of a line, and gives its last line.
-    fn file(&self, number: u32) -> io::Result<(File, u64, Option<Vec<u8>>)> {
+    fn file(&mut self, number: u32) -> io::Result<(File, u64, Option<Vec<u8>>)> {
         let path = self.path(number);
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).custom_flags(O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC).open(&path)?;
@@ -141,14 +141,22 @@ impl SharedJournal {
         Ok((file, whole, line))
     }
 
-    /// Cuts off what is torn of this file, and gives how long it is then.
-    fn mended(&self, number: u32, file: &File, length: u64) -> io::Result<u64> {
-        match self.torn {
-            Some(Torn { number: torn, start, end }) if torn == number && start < length && length <= end => {
-                file.set_len(start).map(|()| start)
-            }
-            _ => Ok(length),
+    /// Cuts off what is torn of this file, where that is all that stands there, and gives how long it is then.
+    fn mended(&mut self, number: u32, file: &File, length: u64) -> io::Result<u64> {
+        let Some(Torn { start, bytes, .. }) = self.torn.as_ref().filter(|torn| torn.number == number) else {
+            return Ok(length);
+        };
+        let mut rest = vec![0; bytes.len()];
+        let left = length.checked_sub(*start).and_then(|left| rest.get_mut(..usize::try_from(left).ok()?));
+        let Some(left) = left.filter(|left| !left.is_empty()) else { return Ok(length) };
+        file.read_exact_at(left, *start)?;
+        if !bytes.starts_with(left) {
+            return Ok(length);
         }
+        file.set_len(*start)?;
+        let start = *start;
+        self.torn = None;
+        Ok(start)
     }
 }
 
@@ -208,7 +216,7 @@ impl Journal for SharedJournal {
             && let Err(error) = turn.file.set_len(turn.length)
         {
             tracing::warn!(%error, folder = %self.folder.display(), "a record is torn; the next write mends it first");
-            self.torn = Some(Torn { number: turn.number, start: turn.length, end: turn.length + bytes.len() as u64 });
+            self.torn = Some(Torn { number: turn.number, start: turn.length, bytes: bytes.to_owned() });
         }
         self.unsynced = (!self.sync).then_some(turn.file);
         written
@@ -338,8 +346,7 @@ mod tests {
         journal.commit(first).unwrap();
         // As where a sync fails and the file cannot be cut.
         journal.commit(torn).unwrap();
-        let (start, end) = (first.len() as u64, (first.len() + torn.len()) as u64);
-        journal.torn = Some(Torn { number: 1, start, end });
+        journal.torn = Some(Torn { number: 1, start: first.len() as u64, bytes: torn.to_owned() });
         let chain_end = journal.take_turn().unwrap().unwrap();
         assert_eq!((chain_end.seq, chain_end.hash), (1, Some(Digest::of(first.trim_ascii_end()))));
         journal.commit(again).unwrap();
@@ -353,8 +360,13 @@ mod tests {
         let [mut journal, mut other] = [journal(folder.path()), journal(folder.path())];
         let [torn, behind] = [&b"{\"seq\":1}\n"[..], b"{\"seq\":2}\n"];
         journal.commit(torn).unwrap();
-        journal.torn = Some(Torn { number: 1, start: 0, end: torn.len() as u64 });
+        journal.torn = Some(Torn { number: 1, start: 0, bytes: torn.to_owned() });
         other.commit(behind).unwrap();
+        assert_eq!(journal.take_turn().unwrap().unwrap().seq, 2);
+        assert_eq!(fs::read(journal.path(1)).unwrap(), [torn, behind].concat());
+        drop(journal.turn.take());
+        // And what they wrote in its place, also where it is no longer.
+        journal.torn = Some(Torn { number: 1, start: 0, bytes: [b"{\"seq\":7}\n".as_slice(), torn, behind].concat() });
         assert_eq!(journal.take_turn().unwrap().unwrap().seq, 2);
         assert_eq!(fs::read(journal.path(1)).unwrap(), [torn, behind].concat());
     }

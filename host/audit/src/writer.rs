@@ -55,7 +55,7 @@ const AFTER_STALL: Duration = Duration::from_secs(1);
 /// The writing thread. Dropping it writes what is queued and waits for that.
 pub(super) struct Writer {
     writing: Arc<Writing>,
-    thread: Option<thread::JoinHandle<usize>>,
+    thread: Option<thread::JoinHandle<Result<(), RecordLost>>>,
 }
 
 impl Writer {
@@ -76,6 +76,7 @@ impl Writer {
                 chain_writer,
                 open: 0,
                 lost: 0,
+                is_synced: true,
                 counted: Instant::now(),
                 stalls: Stalls::default(),
                 has_failed: false,
@@ -99,8 +100,8 @@ impl Writer {
         self.writing.queue.lock().closed = true;
         self.writing.queue.changed.notify_one();
         match self.thread.take().map(thread::JoinHandle::join) {
-            None | Some(Ok(0)) => Ok(()),
-            Some(Ok(records)) => Err(RecordLost::NotWritten(records)),
+            None => Ok(()),
+            Some(Ok(kept)) => kept,
             Some(Err(_panicked)) => Err(RecordLost::WriterPanicked),
         }
     }
@@ -120,6 +121,9 @@ pub enum RecordLost {
     /// So many records of what happened could not be written until the end, each of which was tried again and again.
     #[error("the record lacks what happened at its end: {0} could not be written, as the log says")]
     NotWritten(usize),
+    /// The end of it: the disk would not sync it, or take that it ends.
+    #[error("the end of the record may not be on the disk, as the log says")]
+    EndNotKept,
     /// What was queued then was written by nobody.
     #[error(
         "the thread that writes the record ended by an error of footbridge: the record may lack what happened since"
@@ -213,8 +217,8 @@ impl Writing {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the thread does. Gives how many records of what happened it had to give up in the end.
-    fn run(&self) -> usize {
+    /// What the thread does. Gives what it had to give up in the end.
+    fn run(&self) -> Result<(), RecordLost> {
         loop {
             self.wait();
             let mut records = self.records();
@@ -224,8 +228,12 @@ impl Writing {
             records.write(&self.queue, batch);
             if is_last {
                 let open = records.open;
-                records.chain_writer.finish(open);
-                return records.lost;
+                let is_ended = records.chain_writer.finish(open);
+                return match records.lost {
+                    0 if is_ended && records.is_synced => Ok(()),
+                    0 => Err(RecordLost::EndNotKept),
+                    lost => Err(RecordLost::NotWritten(lost)),
+                };
             }
             records.sign_if_due();
         }
@@ -265,6 +273,8 @@ struct RecordWriter {
     open: u64,
     /// Records of what happened that could not be written until the end.
     lost: usize,
+    /// Whether the last sync was done.
+    is_synced: bool,
     counted: Instant,
     stalls: Stalls,
     /// Whether the last write failed.
@@ -351,7 +361,7 @@ impl RecordWriter {
             }
         }
         self.write_refusable(queue, refusable);
-        self.retry_until_done(queue, 0, ChainWriter::sync);
+        self.is_synced = self.retry_until_done(queue, 0, ChainWriter::sync);
     }
 
     /// Tries until it is done; meanwhile nothing new is admitted. False where the harness ends before.

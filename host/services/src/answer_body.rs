@@ -37,8 +37,6 @@ pub struct AnswerBody {
     body: Incoming,
     /// None where other answers share its connection.
     ahead: Option<ReadAhead>,
-    /// Whether it began before all of its request's body was sent.
-    was_early: bool,
     /// The connection, where other answers share it.
     shared: Option<CaptureConnection>,
     /// What counts what comes besides.
@@ -107,12 +105,10 @@ impl AnswerBody {
         let (passing, pace) = Passing::new(head, begun);
         let ahead = (head.version < Version::HTTP_2).then(ReadAhead::default);
         let shared = (head.version >= Version::HTTP_2).then_some(connection);
-        let was_early = !passing.upload().is_whole();
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
         Self {
             body,
             ahead,
-            was_early,
             shared,
             meter: Meter::of(&head.extensions),
             passing,
@@ -234,13 +230,9 @@ impl AnswerBody {
     }
 
     /// Whether it has no more and did not end: an origin may reset a stream of HTTP/2 without an error, which is meant for
-    /// what it answers before it has read the request (RFC 9113, 8.1), and hyper takes it for an end.
+    /// the request, behind the end of an answer (RFC 9113, 8.1), and hyper takes it for an end.
     fn was_cut(&self) -> bool {
-        let lacks_some = match self.body.size_hint().exact() {
-            Some(left) => left > 0,
-            None => !self.was_early,
-        };
-        self.shared.is_some() && !self.body.is_end_stream() && lacks_some
+        self.shared.is_some() && !self.has_come()
     }
 
     /// Looks through a piece of what came, once it may.

@@ -16,7 +16,7 @@ pub(crate) enum NotGreeted {
     NoTls,
     #[error("its client left without a word")]
     Nothing,
-    #[error("its TLS is older than 1.2")]
+    #[error("its TLS is older than 1.2, or says less than is read here")]
     OldTls,
     #[error("the server name of its TLS was {0:?}")]
     OtherName(String),

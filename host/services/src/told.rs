@@ -30,7 +30,7 @@ impl Told {
     /// Nothing was sent, since there is no connection to an origin, or to the host of a tunnel.
     pub(crate) fn no_connection(&self, service: &str, origin: &dyn fmt::Display, why: NoConnection) {
         if let Some(requests) = counted(&self.no_connection) {
-            tracing::warn!(service, %origin, %why, requests, "no connection");
+            tracing::warn!(service, last = %origin, %why, requests, "no connection");
         }
     }
 

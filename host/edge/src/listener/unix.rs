@@ -33,9 +33,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use super::{Access, BACKLOG, BindError, FolderFault, turned_away::TurnedAway};
 
-/// The file of a bound socket; dropping it removes the file if it is still the same one.
-///
-/// The lock stays: removing it would let two later processes each hold "the" lock.
+/// The file of a bound socket; dropping it removes the file if it is still the same one, and then its lock.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     folder: OwnedFd,
@@ -214,7 +212,9 @@ impl SocketLock {
             let file = openat(folder, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
             let owner = fstat(&file).map_err(io::Error::from)?.st_uid;
             if ![0, geteuid().as_raw()].contains(&owner) {
-                return Err(NotLocked::Io(io::Error::other(format!("it is user {owner}'s, who could take it away"))));
+                return Err(NotLocked::Io(io::Error::other(format!(
+                    "it is user {owner}'s, who could take it away; remove it, if nothing of theirs listens there"
+                ))));
             }
             let lock = LockFile::lock(file.into())?;
             let held = Self { folder: folder.try_clone().map_err(NotLocked::Io)?, name: name.to_owned(), lock };

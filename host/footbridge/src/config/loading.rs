@@ -4,7 +4,7 @@
 //! Other variables are data: what a program does with those nobody knows.
 
 /// Names of such variables.
-const LOADING: [&str; 73] = [
+const LOADING: [&str; 70] = [
     "AWS_CONFIG_FILE",
     "AZURE_CONFIG_DIR",
     "BASH_ENV",
@@ -27,9 +27,6 @@ const LOADING: [&str; 73] = [
     "GEM_PATH",
     "GIT_ASKPASS",
     "GIT_COMMON_DIR",
-    "GIT_CONFIG",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
     "GIT_DIR",
     "GIT_EXEC_PATH",
     "GIT_SSH",
@@ -80,7 +77,7 @@ const LOADING: [&str; 73] = [
     "ZDOTDIR",
 ];
 /// Beginnings of names of further ones.
-const LOADING_PREFIXES: [&str; 6] = ["LD_", "NPM_CONFIG_", "PIP_", "PYTHON", "UV_", "XDG_"];
+const LOADING_PREFIXES: [&str; 7] = ["GIT_CONFIG", "LD_", "NPM_CONFIG_", "PIP_", "PYTHON", "UV_", "XDG_"];
 
 /// Whether a variable of this name has a program load something, or says where it looks for that.
 pub(super) fn is_loading(name: &str) -> bool {
@@ -89,7 +86,7 @@ pub(super) fn is_loading(name: &str) -> bool {
 }
 
 /// Words of names that say where a program sends what it has: to whom, by whom, and what proves that.
-const LEADING_WORDS: [&str; 36] = [
+const LEADING_WORDS: [&str; 38] = [
     "ADDR",
     "ADDRESS",
     "BASE",
@@ -97,6 +94,7 @@ const LEADING_WORDS: [&str; 36] = [
     "CERT",
     "CERTIFICATE",
     "CERTS",
+    "CONNECTION",
     "DNS",
     "DOMAIN",
     "DSN",
@@ -110,6 +108,7 @@ const LEADING_WORDS: [&str; 36] = [
     "INSTANCE",
     "MIRROR",
     "ORIGIN",
+    "PGSERVICE",
     "PORT",
     "PROXY",
     "REGISTRY",
@@ -127,12 +126,14 @@ const LEADING_WORDS: [&str; 36] = [
     "VERIFY",
     "WEBHOOK",
 ];
-/// The same, as ends of names that are written in one word.
-const LEADING_ENDS: [&str; 7] = ["DOMAIN", "ENDPOINT", "HOST", "KEYLOGFILE", "PROXY", "URI", "URL"];
+/// The same, as beginnings and ends of names that are written in one word.
+const LEADING_STARTS: [&str; 1] = ["PGSSL"];
+const LEADING_ENDS: [&str; 8] = ["ADDR", "DOMAIN", "ENDPOINT", "HOST", "KEYLOGFILE", "PROXY", "URI", "URL"];
 
 /// Whether a variable of this name says where a program sends what it has, keys among it.
 pub(super) fn is_leading(name: &str) -> bool {
     let name = name.to_uppercase();
     name.split(['_', '-', '.']).any(|word| LEADING_WORDS.contains(&word))
+        || LEADING_STARTS.iter().any(|start| name.starts_with(start))
         || LEADING_ENDS.iter().any(|end| name.ends_with(end))
 }

@@ -125,6 +125,10 @@ mod tests {
             "OPENAI_BASE_URL",
             "apiUrl",
             "DATABASE_URI",
+            "PGHOSTADDR",
+            "PGSSLROOTCERT",
+            "DB_CONNECTION_STRING",
+            "GIT_CONFIG_KEY_0",
         ] {
             let leads = json!({"command": "npx", "args": ["-y", "@scope/pkg"], "env": {variable: "x"}});
             assert!(!same(&leads, &npx) && same(&leads, &leads), "{variable}");

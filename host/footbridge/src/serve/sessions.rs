@@ -15,7 +15,7 @@
 mod tests;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -26,7 +26,7 @@ use footbridge_proto::{endpoint::Endpoint, token::Token, vars};
 use tokio::{
     sync::Mutex,
     task::spawn_blocking,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -61,6 +61,9 @@ use footbridge_core::{
 use footbridge_edge::listener::{BindError, Listen, Listener, Listeners, address_of};
 use footbridge_processes::process::ProcessWatch;
 use footbridge_services::{GuestAddress, ServiceSpec, environment, environment_notes};
+
+/// The longest pause before what could not be taken out of the store is tried again: each try may wait for it.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long the end waits for folders that are being removed.
 const SWEPT: Duration = Duration::from_secs(2);
@@ -469,30 +472,27 @@ impl Sessions {
         });
     }
 
-    /// Takes those out of the store that have ended and could not be taken out yet. Gives why some are left.
-    async fn forget_ended(&self) -> Result<(), StillStored> {
+    /// Takes those out of the store that have ended and could not be taken out yet, up to the first for which that fails.
+    async fn forget_ended(&self) -> Result<(), StoreError> {
         let mut all = self.0.kept.lock().await;
-        let ended = |(name, kept): (&SessionName, &Kept)| Some((name.clone(), kept.closed.as_ref().and(kept.ended())?));
-        let ended: Vec<_> = all.iter().filter_map(ended).collect();
-        let mut left = None;
-        for (name, why) in ended {
-            match (&mut left, self.forget(&mut all, &name, why).await) {
-                (_, Ok(())) => {}
-                (None, Err(source)) => left = Some(StillStored { names: vec![name], source }),
-                (Some(left), Err(_)) => left.names.push(name),
-            }
+        for (name, why) in still_stored(&all) {
+            self.forget(&mut all, &name, why).await?;
         }
-        left.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Keeps the store as things are, from now on: what sessions spend, and which have ended.
     pub(super) fn keep_store(&self) {
         let sessions = self.clone();
         self.0.tasks.spawn(async move {
-            let mut fails = false;
+            let (mut fails, mut pause, mut next) = (false, spent::EVERY, Instant::now());
             while sessions.0.shutdown.run_until_cancelled(sleep(spent::EVERY)).await.is_some() {
-                // Said where it failed first, and seen in the list.
-                let _tried_again = sessions.forget_ended().await;
+                if Instant::now() >= next {
+                    // Said where it failed first, and seen in the list.
+                    let is_done = sessions.forget_ended().await.is_ok();
+                    pause = if is_done { spent::EVERY } else { LONGEST_PAUSE.min(2 * pause) };
+                    next = Instant::now() + pause;
+                }
                 let open = sessions.harness().open_sessions();
                 let kept = spent::keep(&*sessions.0.store, &sessions.0.kept, &open).await;
                 if let (Err(error), false) = (&kept, fails) {
@@ -542,12 +542,12 @@ impl Sessions {
         self.0.shutdown.cancel();
         self.0.tasks.close();
         self.0.tasks.wait().await;
-        let forgotten = self.forget_ended().await;
         let Some(inner) = Arc::into_inner(self.0) else {
             anyhow::bail!("something still holds the sessions: they are cut off");
         };
         let open = inner.harness.open_sessions();
         let recorded = inner.harness.stop().await;
+        let forgotten = last_try(&*inner.store, &*inner.kept.lock().await).await;
         if let Err(error) = spent::keep(&*inner.store, &inner.kept, &open).await {
             spent::not_kept(&error);
         }
@@ -561,6 +561,24 @@ impl Sessions {
         recorded?;
         Ok(forgotten?)
     }
+}
+
+/// Those that have ended, and could not be taken out of the store.
+fn still_stored(all: &AllKept) -> Vec<(SessionName, Ended)> {
+    let ended = |(name, kept): (&SessionName, &Kept)| Some((name.clone(), kept.closed.as_ref().and(kept.ended())?));
+    all.iter().filter_map(ended).collect()
+}
+
+/// Takes them out at the end of the daemon, up to the first for which that fails.
+async fn last_try(store: &dyn StateStore, all: &AllKept) -> Result<(), StillStored> {
+    let mut names: VecDeque<SessionName> = still_stored(all).into_iter().map(|(name, _)| name).collect();
+    while let Some(name) = names.front() {
+        if let Err(source) = store.remove_session(name).await {
+            return Err(StillStored { names: names.into(), source });
+        }
+        names.pop_front();
+    }
+    Ok(())
 }
 
 async fn gone(process: Option<&ProcessWatch>) {

@@ -237,9 +237,8 @@ fn tunnels_are_a_service_whose_requests_are_hosts() {
     let mistakes = |text: &str| super::tests::found(text).mistakes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(mistakes("[tunnels]\nallow = [\"127.0.0.1:443\"]\n")[0].contains("allow_private"));
     assert!(mistakes("[tunnels]\nplain = [\"localhost:80\"]\nallow_private = true\n").is_empty());
-    for bad in
-        ["a.test", "A.test:443", "*:443", "a.*:443", "a.test:0", "a.test:https", "https://a.test:443", "[::1]:443"]
-    {
+    assert!(mistakes("[tunnels]\nallow = [\"A.test:443\"]\n")[0].contains("small letters"));
+    for bad in ["a.test", "*:443", "a.*:443", "a.test:0", "a.test:https", "https://a.test:443", "[::1]:443"] {
         let all = mistakes(&format!("[tunnels]\nallow = [\"{bad}\"]\n"));
         assert!(
             all.len() == 1 && all[0].contains("tunnels.allow") && all[0].contains("files.example"),

@@ -96,9 +96,12 @@ async fn what_ended_is_taken_out_of_the_store_once_it_can_be_and_is_an_error_at_
     assert!(refused.contains("tried until it is done"), "{refused}");
     store.removes_no_session(false);
     first.keep_store();
-    while store.sessions().await.unwrap().len() > 1 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let forgotten = async {
+        while store.sessions().await.unwrap().len() > 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), forgotten).await.unwrap();
     assert_eq!(Sessions::names(&*first.0.kept.lock().await), ["two".to_owned()].into());
 
     store.removes_no_session(true);

@@ -43,7 +43,8 @@ const JAVA_WORDS: [&str; 10] = [
 const INTERPRETERS: [Interpreter; 12] = [
     Interpreter { name: "bun", letters: "cepr", words: &["--eval", "--print", "--preload", "--require"], ending: "" },
     Interpreter { name: "deno", letters: "cepr", words: &["--eval", "eval", "--preload", "--import"], ending: "" },
-    Interpreter { name: "java", letters: "", words: &JAVA_WORDS, ending: "" },
+    // What follows the jar is the jar's.
+    Interpreter { name: "java", letters: "", words: &JAVA_WORDS, ending: "r" },
     Interpreter { name: "lua", letters: "e", words: &["-l"], ending: "" },
     Interpreter { name: "luajit", letters: "e", words: &["-l", "-j"], ending: "" },
     Interpreter { name: "node", letters: "cepr", words: &NODE_WORDS, ending: "" },
@@ -69,6 +70,9 @@ const STARTING_BEHIND: [(&str, &str); 6] = [
     ("kubectl oc", "run exec"),
     ("nix", "run shell develop"),
 ];
+
+/// Their flags by which it is said what is started, or what it is made of.
+const CHOOSING: [&str; 6] = ["--call", "--package", "--entrypoint", "--with", "--from", "--with-requirements"];
 
 /// Why a template would run what a caller says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -145,13 +149,18 @@ fn within(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCo
 fn by_name(program: &str, parts: &[Part], search: Search<'_>) -> Option<CallersCode> {
     let started = started(program, parts);
     let shell = || {
-        let mut words = started.into_iter().flatten().flat_map(|part| part.text.split_whitespace());
-        words.find(|word| search.is_shell(word)).map(|word| CallersCode::Shell(word.to_owned()))
+        let words = started?;
+        let at = |part: &Part| part.text.split_whitespace().find(|word| search.is_shell(word)).map(str::to_owned);
+        let (found, word) = words.iter().enumerate().find_map(|(found, part)| Some((found, at(part)?)))?;
+        // What has a shell elsewhere run a line of the operator's own.
+        let is_callers = is_starter(program) || words[found..].iter().any(|part| part.has_place);
+        is_callers.then_some(CallersCode::Shell(word))
     };
     let known = || uses(program, parts).into_iter().find_map(|found| used(program, found, search));
     let is_chosen = || started.is_some_and(|words| chooses_program(program, words));
     let code = || {
         let own = Interpreter::of(program).and_then(|one| one.callers(program, parts, search));
+        let own = own.or_else(|| started.and_then(chosen_by_flag).map(CallersCode::Code));
         own.or_else(|| code_behind(&split(started?)).map(CallersCode::Code))
     };
     let chosen = || is_chosen().then(|| CallersCode::Program(program.to_owned()));
@@ -167,6 +176,24 @@ fn started<'p>(program: &str, parts: &'p [Part]) -> Option<&'p [Part]> {
     let (_, behind) = STARTING_BEHIND.iter().find(|(programs, _)| programs.split(' ').any(|known| known == name))?;
     let at = parts.iter().position(|part| behind.split(' ').any(|word| word == part.text && !part.has_place))?;
     Some(&parts[at + 1..])
+}
+
+/// The flag among the first words by which a caller says what is started, or what it is made of.
+fn chosen_by_flag(words: &[Part]) -> Option<String> {
+    for (at, part) in words.iter().enumerate() {
+        let (flag, is_attached) = match part.text.split_once('=') {
+            Some((flag, _)) => (flag, part.has_place),
+            None => (part.text.as_str(), false),
+        };
+        let is_callers = is_attached || (!part.has_place && words.get(at + 1).is_some_and(|next| next.has_place));
+        if CHOOSING.contains(&flag) && is_callers {
+            return Some(flag.to_owned());
+        }
+        if part.has_place || !part.text.starts_with('-') {
+            return None;
+        }
+    }
+    None
 }
 
 fn is_finder(program: &str) -> bool {

@@ -68,7 +68,7 @@ const ALL: [Reads; 40] = [
     Reads("sudo", "CDghpRrTtUu --user --group --chdir --chroot --host --prompt --role --type", "", Rest::Assigned),
     Reads("doas", "Cu", "", Rest::Assigned),
     Reads("nohup setsid unbuffer busybox toybox catchsegv fakeroot entr", "", "", Rest::Command(0)),
-    Reads("npx bunx uvx", "p --package --from --with --python", "c --call", Rest::Command(0)),
+    Reads("npx bunx uvx", "", "cp --call --package --from --with --python", Rest::Command(0)),
     Reads("sort", "koSTt --key --output --buffer-size --field-separator", "--compress-program", Rest::Data),
     Reads("rg", "ABCEefgjMmrtT --glob --regexp --file --type", "--pre --hostname-bin", Rest::Data),
     Reads("nice", "n --adjustment", "", Rest::Command(0)),
@@ -112,9 +112,10 @@ const ALL: [Reads; 40] = [
 ];
 const TAR: &str =
     "FI --to-command --checkpoint-action --use-compress-program --rsh-command --info-script --new-volume-script";
-/// Subcommands of `git`, and words of theirs: of what is a flag the value is code, and behind another word all is.
+/// Subcommands of `git`, and words of theirs: of what is a flag the value is code, only where it is attached if the flag ends
+/// in `=`, and behind another word all is.
 const OF_GIT: [(&str, &str); 9] = [
-    ("grep", "-O --open-files-in-pager"),
+    ("grep", "-O= --open-files-in-pager="),
     ("rebase", "-x --exec"),
     ("fetch pull ls-remote fetch-pack", "--upload-pack"),
     ("clone", "-u --upload-pack"),
@@ -272,21 +273,27 @@ impl Found {
 fn of_git(words: &[Part]) -> Option<Use> {
     let (sub, words) = words.split_first()?;
     let (_, known) = OF_GIT.iter().find(|(subs, _)| subs.split(' ').any(|one| one == sub.text))?;
-    known.split(' ').find_map(|word| {
-        let is_flag = word.starts_with('-');
-        let at = words.iter().position(|part| match part.text.strip_prefix(word) {
-            Some(rest) => rest.is_empty() || (is_flag && (!word.starts_with("--") || rest.starts_with('='))),
-            None => false,
-        })?;
-        let (own, behind) = (&words[at], &words[at + 1..]);
-        let is_callers = own.has_place
-            || if is_flag {
-                behind.first().is_some_and(|next| next.has_place)
-            } else {
-                behind.iter().any(|part| part.has_place)
-            };
-        is_callers.then(|| Use::Code(word.to_owned()))
+    known.split(' ').find_map(|known| {
+        let word = known.trim_end_matches('=');
+        let is_callers = |at: usize| {
+            let (own, behind) = (&words[at], &words[at + 1..]);
+            match (own.has_place, own.text == word) {
+                (true, _) => begins(&own.text, word),
+                (false, true) if !word.starts_with('-') => behind.iter().any(|part| part.has_place),
+                (false, true) => !known.ends_with('=') && behind.first().is_some_and(|next| next.has_place),
+                (false, false) => false,
+            }
+        };
+        (0..words.len()).any(is_callers).then(|| Use::Code(word.to_owned()))
     })
+}
+
+/// Whether a word is this flag with a value attached: of a short one, among others in front of it too.
+fn begins(text: &str, flag: &str) -> bool {
+    match flag.strip_prefix('-').filter(|letter| letter.len() == 1) {
+        Some(letter) => text.starts_with('-') && !text.starts_with("--") && text.contains(letter),
+        None => text.strip_prefix(flag).is_some_and(|rest| rest.starts_with('=')),
+    }
 }
 
 /// Where the value of an option is.

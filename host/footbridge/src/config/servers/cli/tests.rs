@@ -211,6 +211,10 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         (json!(["kubectl", "exec", "pod", "--", "bash", "-c", "{a}"]), "it starts \"bash\""),
         (json!(["toybox", "sh", "-c", "{a}"]), "it starts \"sh\""),
         (json!(["ltrace", "osh", "-c", "{a}"]), "it starts \"osh\""),
+        (json!(["npm", "exec", "--call={a}"]), "would be code behind \"--call\""),
+        (json!(["docker", "run", "--rm", "--entrypoint", "{a}", "img"]), "would be code behind \"--entrypoint\""),
+        (json!(["uv", "run", "--with", "{a}", "script.py"]), "would be code behind \"--with\""),
+        (json!(["java", "-cp", "{a}", "Main"]), "would be code behind \"-cp\""),
     ] {
         let said = mistakes(&entry(&args));
         assert!(said.contains(says), "{args}: {said}");
@@ -237,6 +241,11 @@ fn what_a_caller_says_is_neither_code_nor_the_name_of_a_program() {
         json!(["uv", "run", "script.py", "{a}"]),
         json!(["docker", "ps", "--filter", "{a}"]),
         json!(["docker", "exec", "db", "psql", "{a}"]),
+        json!(["docker", "exec", "app", "sh", "-c", "rake db:status"]),
+        json!(["kubectl", "exec", "{a}", "--", "sh", "/opt/report.sh"]),
+        json!(["docker", "exec", "app", "report", "--from", "{a}"]),
+        json!(["java", "-jar", "tool.jar", "-cp", "{a}"]),
+        json!(["java", "-jar", "tool.jar", "--class-path={a}"]),
         json!(["kubectl", "logs", "{a}"]),
         json!(["npm", "view", "{a}"]),
         json!(["node", "--check", "{a}"]),
@@ -349,6 +358,10 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         (&["rg", "--pre", "{a}", "x"], "would be code behind \"--pre\""),
         (&["npx", "-y", "{a}"], "would be the program that"),
         (&["uvx", "{a}", "x"], "would be the program that"),
+        (&["uvx", "--from", "{a}", "x"], "would be code behind \"--from\""),
+        (&["npx", "-p", "{a}", "x"], "would be code behind \"-p\""),
+        (&["git", "grep", "-nO{a}", "x"], "would be code behind \"-O\""),
+        (&["git", "rebase", "--exec", "make", "--exec", "{a}"], "would be code behind \"--exec\""),
     ] {
         let said = mistakes(&entry(words));
         assert!(said.contains(says), "{words:?}: {said}");
@@ -397,6 +410,8 @@ fn what_a_caller_says_is_neither_a_command_nor_a_line_for_a_shell() {
         &["tar", "-xzf", "{a}", "-C", "{b}"],
         &["make", "-j", "{a}", "{b}"],
         &["git", "grep", "-n", "{a}"],
+        &["git", "grep", "-O", "{a}"],
+        &["git", "grep", "--open-files-in-pager", "{a}"],
         &["git", "rebase", "{a}"],
         &["git", "fetch", "origin", "{a}"],
         &["git", "submodule", "update", "{a}"],

@@ -380,6 +380,18 @@ fn a_connection_that_met_silence_behind_an_answer_is_given_no_other_request() {
     then_goes_on(&services, "http_error");
 }
 
+/// Before the request was read, too: a reset without an error stands behind the end of an answer, not in its place.
+#[test]
+fn an_early_answer_that_is_reset_before_its_end_is_not_whole() {
+    let services = once(|tls, stream| {
+        begins(tls, stream)?;
+        write(tls, RST_STREAM, 0, stream, &NO_ERROR)
+    });
+    let answer = asks(&services, 60_000);
+    assert!(!is_whole(&answer) || answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    then_goes_on(&services, "unknown");
+}
+
 #[test]
 fn an_answer_whose_end_is_said_by_itself_is_whole() {
     let services = once(|tls, stream| {

@@ -265,6 +265,11 @@ impl Engine {
         Some("footbridge-test-debian")
     }
 
+    /// Makes an image of this archive, with a change to what it declares.
+    pub fn imports(&self, archive: &Path, change: &str, name: &str) {
+        let _image_id = self.says(&["import", "--change", change, archive.to_str().unwrap(), name]);
+    }
+
     /// Writes a program of its name into a folder, which finds its own store, and what this machine needs, by itself.
     pub fn shim(&self, folder: &Path) {
         let (global, run) = (self.global.join(" "), self.run.join(" "));

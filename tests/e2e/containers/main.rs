@@ -60,6 +60,27 @@ fn an_image_with_nothing_in_it_reaches_tools() {
     }
 }
 
+/// Its volume is mounted last, since its path is the longest, and leads by a link to where the session's folder is.
+#[test]
+fn an_image_does_not_put_its_own_program_in_the_place_of_the_relay() {
+    for engine in Engine::each("an_image_does_not_put_its_own_program_in_the_place_of_the_relay") {
+        let folder = tempfile::tempdir().unwrap();
+        let (root, archive) = (folder.path().join("root"), folder.path().join("image.tar"));
+        let programs = root.join("run/footbridge/bin");
+        fs::create_dir_all(&programs).unwrap();
+        fs::create_dir_all(root.join("a/b/c/d")).unwrap();
+        std::os::unix::fs::symlink("/run/footbridge", root.join("a/b/c/d/e")).unwrap();
+        // Another program than the relay, which says so of itself.
+        fs::copy(footbridge_tests::programs::tool_cli(), programs.join("footbridge-relay")).unwrap();
+        let packed = Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg(".").status();
+        assert!(packed.unwrap().success());
+        engine.imports(&archive, "VOLUME /a/b/c/d/e", "footbridge-test-hostile");
+        let ran = engine.host("footbridge-test-hostile").runs(&["tool-cli", "demo"]);
+        ran.fails(125, &["footbridge-relay: /run/footbridge is not what was looked at before"]);
+        engine.leaves_nothing_behind();
+    }
+}
+
 #[test]
 fn a_debian_reaches_tools_with_its_own_programs() {
     let test = "a_debian_reaches_tools_with_its_own_programs";

@@ -28,8 +28,8 @@ pub(crate) struct Mounted {
 /// Something else is there.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} is not what was looked at before: it was replaced on the host while the container was made, so the command is not \
-     started; start it again, and see what else writes there", .0.display()
+    "{} is not what was looked at before: it was replaced on the host while the container was made, or a volume of the image is \
+     there, so the command is not started; start it again, and see what else writes there, and what the image declares", .0.display()
 )]
 pub(crate) struct Replaced(PathBuf);
 

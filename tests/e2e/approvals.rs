@@ -312,7 +312,8 @@ fn what_is_remembered_is_listed_and_can_be_taken_back() {
     person.sees("is made again without asking");
     assert_eq!(asked.status().code(), Some(1));
     assert!(!person.saw("Nothing was allowed yet"), "no word is taken for it: {person:?}");
-    daemon.host.answers(&["revoke", &id]);
+    let revoked = daemon.host.approvals(&["revoke", &id, "--json"]).well();
+    assert_eq!(revoked, format!("{{\"id\":\"{id}\",\"state\":\"revoked\"}}\n"));
     assert_eq!(reason(&guest.asks("callTool", note("again"))), "approval_denied");
     assert!(daemon.host.approvals(&["list", "--remembered"]).well().contains("no call is allowed again"));
     daemon.host.approvals(&["revoke", &id]).fails(1, &["is used", "no yes to take back"]);

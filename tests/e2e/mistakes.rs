@@ -272,7 +272,7 @@ fn config_check_notes_rules_for_tools_that_no_server_has_once_their_names_are_kn
         footbridge_tests::Running::start(command.env("XDG_CACHE_HOME", host.cache())).ends().well()
     };
     let note = "p.toml:3: policies.p.rules[1].tool: rule \"1\" of policy \"p\" names the tool \"add_nte\", which no server \
-                has that it is about; did you mean \"add_note\"?";
+                that it is about has, as each was listed last; did you mean \"add_note\"?";
     let before = check(&[]);
     assert!(!before.contains("add_nte"), "what it offers is not known: {before}");
     assert!(

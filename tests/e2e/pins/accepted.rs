@@ -245,6 +245,8 @@ fn what_is_asked_for_and_not_there_is_named() {
     listing.becomes(&with("something else"));
     let forgotten = servers(&host, &["pins", "forget", "x", "t"]);
     assert_eq!((forgotten.status, forgotten.stderr.as_str()), (0, "1 pin of x forgotten\n"));
+    let again = servers(&host, &["pins", "forget", "x", "--all", "--json"]).well();
+    assert_eq!(again, "{\"server\":\"x\",\"forgotten\":1}\n");
     assert_eq!(calls_in_a_run(&host).status, 0, "it is pinned anew");
 }
 
@@ -283,6 +285,8 @@ fn servers_of_the_daemon_are_listed_and_restarted() {
     assert!(table.contains("Server \"dead\" is not available") && !table.contains('\u{1b}'), "{table}");
     servers(&daemon.host, &["restart", "y"]).fails(1, &["no server \"y\"", "servers list"]);
     servers(&daemon.host, &["restart", "programs"]).fails(1, &["serve ", "each of its calls starts a program"]);
+    let told: Value = serde_json::from_str(&servers(&daemon.host, &["restart", "x", "--json"]).well()).unwrap();
+    assert!(told["name"] == "x" && told["harness"].as_str().unwrap().starts_with("serve "), "{told}");
 }
 
 #[test]

@@ -197,7 +197,7 @@ pub(crate) fn of_no_tool(config: &Config, known: &KnownNames) -> Vec<Mistake> {
         let unmatched = about.tools.unwrap_or_default().iter().filter(|glob| !tools().any(|name| glob.matches(name)));
         let what = |name: &str| {
             let meant = closest(name, tools()).map(did_you_mean).unwrap_or_default();
-            format!("names the tool {name:?}, which no server has that it is about{meant}")
+            format!("names the tool {name:?}, which no server that it is about has, as each was listed last{meant}")
         };
         unmatched.map(|glob| about.note("tool", &what(glob.as_str()))).collect::<Vec<_>>()
     };

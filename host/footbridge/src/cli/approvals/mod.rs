@@ -81,6 +81,9 @@ pub(super) enum ApprovalsCommand {
         /// On a terminal: neither show the call nor ask for the word, since it was read elsewhere
         #[arg(long)]
         yes: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Deny a call; the same one is refused without asking for a minute
     #[command(after_help = "Examples:
@@ -92,6 +95,9 @@ pub(super) enum ApprovalsCommand {
         /// Say neither yes nor no to a server's question
         #[arg(long)]
         cancel: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Take a yes back: the call is not allowed again, and refused without asking for a minute
     #[command(after_help = "Examples:
@@ -103,6 +109,9 @@ was made already stays made.")]
     Revoke {
         /// Its id
         id: ApprovalId,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Wait for calls and answer them, on a terminal
     #[command(after_help = watch_help())]
@@ -153,7 +162,7 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<i32> {
             let shown = ask_all(&mut connect(runtime)?, &ShowApproval { id: id.to_string() })?;
             report::out(&if json { show::json_lines(&[shown])? } else { show::whole(&shown, columns()) })?;
         }
-        ApprovalsCommand::Allow { id, remember, fields, content, yes } => {
+        ApprovalsCommand::Allow { id, remember, fields, content, yes, json } => {
             let content = content.map(object).transpose()?;
             let asked = AllowApproval { id: id.to_string(), remember, by: By::Allow, fields, content };
             let mut clients = connect(runtime)?;
@@ -161,15 +170,15 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<i32> {
                 confirm(&ask_all(&mut clients, &ShowApproval { id: id.to_string() })?)?;
             }
             ask_all(&mut clients, &asked)?;
-            report::note(&format!("{id} is allowed"));
+            done(id, "allowed", "", json)?;
         }
-        ApprovalsCommand::Deny { id, cancel } => {
+        ApprovalsCommand::Deny { id, cancel, json } => {
             ask_all(&mut connect(runtime)?, &DenyApproval { id: id.to_string(), by: By::Deny, cancel })?;
-            report::note(&format!("{id} is {}", if cancel { "cancelled" } else { "denied" }));
+            done(id, if cancel { "cancelled" } else { "denied" }, "", json)?;
         }
-        ApprovalsCommand::Revoke { id } => {
+        ApprovalsCommand::Revoke { id, json } => {
             ask_all(&mut connect(runtime)?, &RevokeApproval { id: id.to_string() })?;
-            report::note(&format!("{id} is revoked: its call is not allowed again"));
+            done(id, "revoked", ": its call is not allowed again", json)?;
         }
         ApprovalsCommand::Watch { json: true } => watch::print(runtime)?,
         ApprovalsCommand::Watch { json: false } => {
@@ -180,6 +189,15 @@ fn run(command: ApprovalsCommand, runtime: &Path) -> anyhow::Result<i32> {
         }
     }
     Ok(0)
+}
+
+/// Says what an approval is now, and for people what that means.
+fn done(id: ApprovalId, state: &str, means: &str, json: bool) -> anyhow::Result<()> {
+    if json {
+        return Ok(report::out(&show::json_lines(&[serde_json::json!({"id": id.to_string(), "state": state})])?)?);
+    }
+    report::note(&format!("{id} is {state}{means}"));
+    Ok(())
 }
 
 /// Shows what all harnesses have. Where one of them does not say, nothing is said of there being none.

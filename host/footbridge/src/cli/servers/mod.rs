@@ -47,6 +47,9 @@ pub(super) enum ServersCommand {
     Restart {
         /// The server's name
         name: String,
+        /// Print JSON, one harness that did a line
+        #[arg(long)]
+        json: bool,
     },
     /// Show what is pinned of servers' tools, what changed, and accept it
     Pins(PinsArgs),
@@ -121,6 +124,9 @@ enum PinsCommand {
         /// Of several servers of this name the one whose command, arguments or address contain this
         #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
         origin: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -149,7 +155,7 @@ pub(super) fn main(command: ServersCommand) -> anyhow::Result<i32> {
     let done = match command {
         ServersCommand::List { json } => list(&folders.runtime, json),
         ServersCommand::Logs(args) => logs::main(&args, &folders.state),
-        ServersCommand::Restart { name } => restart(&folders.runtime, &name),
+        ServersCommand::Restart { name, json } => restart(&folders.runtime, &name, json),
         ServersCommand::Pins(args) => pins::main(args, &folders),
     };
     Ok(or_refused(done.map(|()| 0)))
@@ -187,13 +193,18 @@ fn keep_last(last: &mut Option<anyhow::Error>, error: anyhow::Error) {
 }
 
 /// Has each harness that has it start a server afresh. One that does not keeps none of the others from being asked.
-fn restart(runtime: &Path, name: &str) -> anyhow::Result<()> {
+fn restart(runtime: &Path, name: &str, json: bool) -> anyhow::Result<()> {
     let (mut is_known, mut unknown, mut failed) = (false, None, None);
     for client in &mut connect_or(runtime, NoHarness)? {
         match client.call(&RestartServer { name: name.to_owned() }) {
             Ok(_) => {
                 is_known = true;
-                report::note(&format!("{name} is started afresh by {}", harness_of(client)));
+                let harness = harness_of(client);
+                if json {
+                    report::out(&json_lines(&[serde_json::json!({"name": name, "harness": harness})])?)?;
+                } else {
+                    report::note(&format!("{name} is started afresh by {harness}"));
+                }
             }
             Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
                 unknown = Some(refusal);

@@ -73,7 +73,7 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
             tell(&mut harnesses, &accepted);
             Ok(())
         }
-        Some(PinsCommand::Forget { server, which, origin }) => {
+        Some(PinsCommand::Forget { server, which, origin, json }) => {
             let pins = Pins::open(&folders.state)?;
             let found = of_origin(pins.of(Some(&server))?, &server, origin.as_deref())?;
             let only = one_origin(found.iter().filter(|pin| which.all || which.tools.contains(&pin.tool)), &server)?;
@@ -81,6 +81,11 @@ pub(super) fn main(args: PinsArgs, folders: &Folders) -> anyhow::Result<()> {
                 return Err(Nothing::Tool(server, tool.clone()).into());
             }
             let forgotten = pins.forget(&server, &only, &which.tools)?;
+            if json {
+                return Ok(report::out(&json_lines(&[
+                    serde_json::json!({"server": server, "forgotten": forgotten}),
+                ])?)?);
+            }
             report::note(&format!("{} of {server} forgotten", report::counted(forgotten, "pin")));
             Ok(())
         }

@@ -14,7 +14,10 @@ use std::{
     io,
     os::fd::{AsFd, AsRawFd, OwnedFd},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use footbridge_audit::lock_file::{LockFile, NotLocked};
@@ -36,18 +39,18 @@ use super::{Access, BACKLOG, BindError, FolderFault, turned_away::TurnedAway};
 /// The file of a bound socket; dropping it removes the file if it is still the same one, and then its lock.
 #[derive(Debug)]
 pub(super) struct SocketFile {
-    folder: OwnedFd,
     name: OsString,
     inode: (u64, u64),
-    _lock: SocketLock,
+    /// Has the folder that it is in.
+    lock: SocketLock,
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let there = fstatat(&self.folder, &*self.name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        let there = fstatat(&self.lock.folder, &*self.name, AtFlags::AT_SYMLINK_NOFOLLOW);
         if there.is_ok_and(|meta| (meta.st_dev, meta.st_ino) == self.inode) {
             // Somebody else may have removed it just now.
-            let _ = unlinkat(&self.folder, &*self.name, UnlinkatFlags::NoRemoveDir);
+            let _ = unlinkat(&self.lock.folder, &*self.name, UnlinkatFlags::NoRemoveDir);
         }
     }
 }
@@ -118,7 +121,7 @@ pub(super) fn bind_at(
     let io = |source: io::Error| BindError::Io { endpoint: endpoint.clone(), source };
     let at = path.as_path();
     let name = at.file_name().ok_or_else(|| io(io::ErrorKind::InvalidInput.into()))?;
-    let folder = open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?;
+    let folder = Arc::new(open_folder(endpoint, at.parent().unwrap_or(Path::new("/")), access)?);
     let there = || what_is_there(&folder, name).map_err(|errno| io(errno.into()));
     let lock_name = lock_name(at, place);
     let lock = match SocketLock::take(&folder, &lock_name) {
@@ -144,7 +147,7 @@ pub(super) fn bind_at(
     renameat(&made.inner, SOCKET, &folder, name).map_err(|errno| io(errno.into()))?;
     drop(made);
     let listener = UnixListener::from_std(socket.into()).map_err(io);
-    let file = SocketFile { folder, name: name.to_owned(), inode, _lock: lock };
+    let file = SocketFile { name: name.to_owned(), inode, lock };
     Ok(BoundSocket { listener: listener?, file })
 }
 
@@ -197,7 +200,7 @@ fn lock_name(path: &Path, place: LockPlace) -> OsString {
 /// that nobody else comes upon, and looks again.
 #[derive(Debug)]
 struct SocketLock {
-    folder: OwnedFd,
+    folder: Arc<OwnedFd>,
     name: OsString,
     lock: LockFile,
 }
@@ -206,7 +209,7 @@ struct SocketLock {
 const LOOKS: u32 = 16;
 
 impl SocketLock {
-    fn take(folder: &OwnedFd, name: &OsStr) -> Result<Self, NotLocked> {
+    fn take(folder: &Arc<OwnedFd>, name: &OsStr) -> Result<Self, NotLocked> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         for _ in 0..LOOKS {
             let file = openat(folder, name, flags, Mode::S_IRUSR | Mode::S_IWUSR).map_err(io::Error::from)?;
@@ -217,7 +220,7 @@ impl SocketLock {
                 ))));
             }
             let lock = LockFile::lock(file.into())?;
-            let held = Self { folder: folder.try_clone().map_err(NotLocked::Io)?, name: name.to_owned(), lock };
+            let held = Self { folder: Arc::clone(folder), name: name.to_owned(), lock };
             if held.is_there() {
                 return Ok(held);
             }

@@ -190,7 +190,7 @@ mod tests {
             file("servers.json", r#"{"mcpServers": {"alpha": {"command": "${UNSET}"}, "beta": {"command": "x"}}}"#);
         let settings = file(
             "footbridge.toml",
-            "[policies.careful]\nrules = []\n[services.model]\npreset = \"openai\"\ncredential_command = [\"/bin/false\"]\n[tunnels]\nhosts = [\"x.test\"]\n",
+            "[policies.careful]\nrules = []\n[services.model]\npreset = \"openai\"\ncredential_command = [\"/bin/false\"]\n[tunnels]\nallow = [\"x.test:443\"]\n",
         );
         let with = |words: &[&str], current: &str| {
             let configs = ["--config", &servers, &format!("--config={settings}")];

@@ -194,17 +194,15 @@ fn keep_last(last: &mut Option<anyhow::Error>, error: anyhow::Error) {
 
 /// Has each harness that has it start a server afresh. One that does not keeps none of the others from being asked.
 fn restart(runtime: &Path, name: &str, json: bool) -> anyhow::Result<()> {
-    let (mut is_known, mut unknown, mut failed) = (false, None, None);
+    let (mut restarted, mut unknown, mut failed) = (Vec::new(), None, None);
     for client in &mut connect_or(runtime, NoHarness)? {
         match client.call(&RestartServer { name: name.to_owned() }) {
             Ok(_) => {
-                is_known = true;
                 let harness = harness_of(client);
-                if json {
-                    report::out(&json_lines(&[serde_json::json!({"name": name, "harness": harness})])?)?;
-                } else {
+                if !json {
                     report::note(&format!("{name} is started afresh by {harness}"));
                 }
+                restarted.push(serde_json::json!({"name": name, "harness": harness}));
             }
             Err(ControlClientError::Refusal(refusal)) if refusal.kind == RefusalKind::NotFound => {
                 unknown = Some(refusal);
@@ -214,9 +212,11 @@ fn restart(runtime: &Path, name: &str, json: bool) -> anyhow::Result<()> {
             }
         }
     }
+    // Once every one was asked: an output that is gone keeps none of them from it.
+    let printed = if json { report::out(&json_lines(&restarted)?) } else { Ok(()) };
     match (failed, unknown) {
         (Some(error), _) => Err(error),
-        (None, Some(refusal)) if !is_known => Err(refusal.into()),
-        _ => Ok(()),
+        (None, Some(refusal)) if restarted.is_empty() => Err(refusal.into()),
+        _ => Ok(printed?),
     }
 }

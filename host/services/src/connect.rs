@@ -52,14 +52,16 @@ impl Dialling {
     }
 }
 
-/// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time.
+/// Connects to one service: resolved, checked, dialled and, but for loopback, encrypted within a time. Clones share it: each
+/// request makes some.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub(crate) struct Connector(Arc<Connecting>);
+
+struct Connecting {
     inner: HttpsConnector<Way>,
     way: Way,
     tls: ClientConfig,
     protocols: Protocols,
-    time: Duration,
 }
 
 /// What is spoken over a connection.
@@ -88,12 +90,12 @@ impl Connector {
             Protocols::All => https.enable_http2().wrap_connector(way.clone()),
             Protocols::Http1 => https.wrap_connector(way.clone()),
         };
-        Self { inner, time: way.dialling.time, way, tls, protocols }
+        Self(Arc::new(Connecting { inner, way, tls, protocols }))
     }
 
     /// The same, whose names are looked up for a session, within its limits.
     pub(crate) fn of(&self, session: u64, limits: &ServiceLimits) -> Self {
-        Self::by(self.way.of(session, limits), self.tls.clone(), self.protocols)
+        Self::by(self.0.way.of(session, limits), self.0.tls.clone(), self.0.protocols)
     }
 }
 
@@ -186,12 +188,14 @@ impl Service<Uri> for Connector {
     type Error = Box<dyn Error + Send + Sync>;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        // As a way is.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let (connecting, silence) = (timeout(self.time, self.inner.call(address)), self.way.dialling.silence);
+        let Dialling { time, silence, .. } = self.0.way.dialling;
+        let connecting = timeout(time, self.0.inner.clone().call(address));
         Box::pin(async move {
             let connected = connecting.await.unwrap_or_else(|_| Err(NoConnection::TooSlow.into()))?;
             Ok(EndsAtOnce(HeardOut::new(connected, silence)))
@@ -213,7 +217,7 @@ mod tests {
         let dialling = Dialling { lookup, shares, time, silence: time, unanswered: 1 };
         let limits = ServiceLimits { silence_time: Duration::from_secs(7), in_flight: 64, ..ServiceLimits::default() };
         let connector = Connector::new(&spec, &dialling, Protocols::All).unwrap().of(3, &limits);
-        let Dialling { time: connects, silence, unanswered: may_come, .. } = connector.way.dialling;
+        let Dialling { time: connects, silence, unanswered: may_come, .. } = connector.0.way.dialling;
         assert_eq!((connects, silence, may_come), (time, limits.silence_time, unanswered(&limits)));
         assert!(may_come > unanswered(&ServiceLimits::default()));
     }

@@ -232,7 +232,7 @@ async fn why_refused(means: &Means, error: ClientInitializeError, choice: Protoc
     match means.refusals.login() {
         Some((status, login)) => StartError::Login(status, login),
         None if means.refusals.may_be_older() && HttpSse::is_spoken(means).await => StartError::OlderTransport,
-        None => StartError::of_handshake(error, choice),
+        None => StartError::of_http_handshake(error, choice, means.refusals.status()),
     }
 }
 

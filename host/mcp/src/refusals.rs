@@ -74,6 +74,11 @@ impl Refusals {
         *self.0.login.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The status of the last refusal, if there was one.
+    pub(super) fn status(&self) -> Option<u16> {
+        Some(self.0.status.load(Ordering::Relaxed)).filter(|status| *status != 0)
+    }
+
     /// Whether the last refusal was how servers of the older transport answer to a message.
     pub(super) fn may_be_older(&self) -> bool {
         matches!(self.0.status.load(Ordering::Relaxed), 400 | 404 | 405)

@@ -44,6 +44,9 @@ pub(super) enum StartError {
     /// It answered something else.
     #[error("the handshake failed: {}{}", handshake(.0), next_step(.0, *.1))]
     Handshake(Box<ClientInitializeError>, ProtocolChoice),
+    /// It took the first message of the handshake, and not the last, which has no answer to say more.
+    #[error("the handshake failed: it answered HTTP {0} to notifications/initialized")]
+    NotTaken(u16),
     /// It names the revisions that it speaks, and none was asked for.
     #[error("it speaks revision {} of the protocol, and was asked for {}", written(.0), written(.1))]
     Revisions(Vec<ProtocolVersion>, Vec<ProtocolVersion>),
@@ -90,6 +93,17 @@ fn handshake(error: &ClientInitializeError) -> String {
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => "it did not answer what was asked".to_owned(),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake(fallback),
         other => other.to_string(),
+    }
+}
+
+/// Whether all that is known is that the library closed its end.
+fn is_closed(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            !matches!(error.error.downcast_ref::<Failure>(), Some(Failure::Client(_)))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => is_closed(fallback),
+        _ => false,
     }
 }
 
@@ -144,6 +158,15 @@ impl StartError {
         }
     }
 
+    /// The same of a server over HTTP whose last refusal had this status. Where it refused what is no request, the library
+    /// closes its end and says no more than that.
+    pub(super) fn of_http_handshake(error: ClientInitializeError, choice: ProtocolChoice, status: Option<u16>) -> Self {
+        match status {
+            Some(status) if is_closed(&error) => Self::NotTaken(status),
+            _ => Self::of_handshake(error, choice),
+        }
+    }
+
     /// The cause and the next step, for the guest.
     pub(super) fn for_guest(&self) -> &'static str {
         match self {
@@ -154,7 +177,7 @@ impl StartError {
             },
             Self::Ended(_) => "it ended while starting; try again, or ask the operator",
             Self::Timeout { .. } => "it did not answer while starting; try again, or ask the operator",
-            Self::Handshake(..) => {
+            Self::Handshake(..) | Self::NotTaken(_) => {
                 "it could not be reached or does not speak the protocol; try again, or ask the operator"
             }
             Self::Login(..) => "it needs a login; ask the operator",

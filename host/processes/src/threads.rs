@@ -1,10 +1,13 @@
-//! Whether threads can be started, for what panics or hangs where they cannot.
+//! Whether threads can be started, and files opened, for what panics or hangs where they cannot.
 
 use std::{
+    fs::File,
     io,
     sync::{Mutex, PoisonError},
     thread,
 };
+
+use nix::libc;
 
 /// Starts so many threads at once, and ends them.
 ///
@@ -27,6 +30,22 @@ pub fn can_start(count: usize) -> io::Result<()> {
     })
 }
 
+/// Opens so many files at once, and closes them.
+///
+/// # Errors
+/// When one could not be opened, with what to do about it.
+pub fn can_open(count: usize) -> io::Result<()> {
+    let all: io::Result<Vec<File>> = (0..count).map(|_| File::open("/dev/null")).collect();
+    all.map(drop).map_err(|error| {
+        let what = match error.raw_os_error() {
+            Some(libc::EMFILE) => " (the limit of open files is reached: ulimit -n, LimitNOFILE of a service)",
+            Some(libc::ENFILE) => " (the system's limit of open files is reached: sysctl fs.file-max)",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("{count} more files cannot be opened: {error}{what}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +53,10 @@ mod tests {
     #[test]
     fn a_few_can_be_started() {
         assert!(can_start(3).is_ok());
+    }
+
+    #[test]
+    fn a_few_can_be_opened() {
+        assert!(can_open(3).is_ok());
     }
 }

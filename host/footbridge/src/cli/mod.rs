@@ -48,7 +48,7 @@ use footbridge_processes::{
     priority::take_short_turns,
     sandbox::EnvironmentError,
     sys::{self, keep_little_free_memory},
-    threads::can_start,
+    threads::{can_open, can_start},
 };
 
 /// Status when the command line or the configuration is wrong.
@@ -364,15 +364,19 @@ struct NoLabel;
 /// would take memory and little else. They take short turns: whoever computes for long is interrupted for them.
 ///
 /// # Errors
-/// When it has no threads, which would panic, or wait for good.
+/// When it has no threads, or no descriptors, which would panic, or wait for good.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let workers = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(2, 16);
     can_start(workers + 1)?;
+    can_open(OPENED)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(workers).on_thread_start(take_short_turns).enable_all().build()?;
     runtime.spawn(keep_one_beside());
     Ok(runtime)
 }
+
+/// Descriptors that a runtime has for itself, and a few.
+const OPENED: usize = 12;
 
 /// How often there is something to do for one of the threads beside the workers: those without work end after 10 s.
 const BESIDE: std::time::Duration = std::time::Duration::from_secs(5);

@@ -58,6 +58,9 @@ pub enum Problem {
         "cannot be written: it is read-only; mount its file system writable, or give it and the files beside it mode 0600"
     )]
     ReadOnly,
+    /// Its file has no name any more, or another one.
+    #[error("was removed or moved away while it was open: put it back, or start this anew, and find out who did it")]
+    Moved,
     /// That name is in it already.
     #[error("has a session of that name already")]
     Taken,

@@ -310,6 +310,16 @@ async fn an_address_where_nothing_is_is_told_by_its_status_alone() {
 }
 
 #[tokio::test]
+async fn a_server_that_refuses_the_end_of_the_handshake_is_told_by_its_status() {
+    let server = HttpServer::start(Trap::NoNotices).await;
+    let servers = Stage::with(http(&server.url())).start();
+    assert!(unavailable(&servers).await.contains("could not be reached or does not speak the protocol"));
+    let said = "the handshake failed: it answered HTTP 500 to notifications/initialized";
+    assert_eq!(report(&servers).last_error.unwrap(), said);
+    end(server, servers).await;
+}
+
+#[tokio::test]
 async fn a_server_that_is_left_alone_still_says_why_it_did_not_start() {
     let change = |limits: &mut Limits| {
         limits.servers.first_pause = Duration::from_millis(1);

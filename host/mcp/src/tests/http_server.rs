@@ -83,6 +83,8 @@ pub(super) enum Trap {
     Later,
     /// Answers everything 404.
     Nowhere,
+    /// Answers what is no request 500.
+    NoNotices,
     /// Wants a login for everything.
     Login,
     LoginByOAuth,
@@ -263,6 +265,9 @@ pub(super) async fn handle(state: Arc<State>, message: &Value, secret: &str) -> 
     if let Some(refused) = wants_login(state.trap) {
         return refused;
     }
+    if state.trap == Trap::NoNotices && id.is_null() {
+        return status(StatusCode::INTERNAL_SERVER_ERROR);
+    }
     if method == "server/discover" {
         return discovered(state.trap, id);
     }
@@ -422,7 +427,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
             good["result"]["logs"] = params["_meta"]["io.modelcontextprotocol/logLevel"].clone();
             json_body(good.to_string())
         }
-        Trap::Json | Trap::Streams | Trap::Older | Trap::Nowhere => json_body(good.to_string()),
+        Trap::Json | Trap::Streams | Trap::Older | Trap::Nowhere | Trap::NoNotices => json_body(good.to_string()),
         Trap::Sse => sse(vec![": hello\n\n".to_owned(), progress(1), format!("id: 7\ndata: {good}\n\n")], false),
         Trap::Lost404 | Trap::Lost400 | Trap::LostAlways if first || state.trap == Trap::LostAlways => {
             *state.lost.lock().unwrap() = true;

@@ -31,7 +31,7 @@ became of a request is unknown while it runs, and where its harness was killed: 
 Exit status: 0, also where nothing was used; 1 if there is no record or none of a chain, session or server that is named, or
 not all of it could be read; 2 for a wrong command line.")]
 pub(in crate::cli) struct UsageArgs {
-    /// What to sum by: session, service, model, day, or label:NAME
+    /// What to sum by: session, service, model, day (of UTC), or label:NAME
     #[arg(long, value_delimiter = ',', default_value = "service,model")]
     by: Vec<By>,
     #[command(flatten)]

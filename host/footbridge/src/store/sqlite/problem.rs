@@ -2,11 +2,13 @@
 
 use crate::store::Problem;
 
-/// Primary result codes of SQLite.
+/// Result codes of SQLite.
 mod code {
     pub(super) const BUSY: u32 = 5;
     pub(super) const LOCKED: u32 = 6;
     pub(super) const READONLY: u32 = 8;
+    /// An extended one.
+    pub(super) const READONLY_DBMOVED: u32 = 1032;
     pub(super) const CORRUPT: u32 = 11;
     pub(super) const FULL: u32 = 13;
     pub(super) const NOTADB: u32 = 26;
@@ -20,6 +22,7 @@ impl From<sqlx::Error> for Problem {
                 let extended: u32 = database.code().and_then(|code| code.parse().ok()).unwrap_or(0);
                 match extended & 0xff {
                     code::BUSY | code::LOCKED => Self::Locked,
+                    _ if extended == code::READONLY_DBMOVED => Self::Moved,
                     code::READONLY => Self::ReadOnly,
                     code::CORRUPT | code::NOTADB => Self::Damaged(database.message().to_owned()),
                     code::FULL => Self::Full,

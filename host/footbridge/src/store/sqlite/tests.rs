@@ -311,6 +311,18 @@ async fn a_session_that_makes_no_sense_is_named() {
 }
 
 #[tokio::test]
+async fn one_whose_folder_was_removed_is_not_called_read_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).unwrap();
+    let store = Store::open(&state).await.unwrap();
+    store.add_session(&plain("one")).await.unwrap();
+    std::fs::remove_dir_all(&state).unwrap();
+    let error = store.add_session(&plain("two")).await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Moved), "{error}");
+}
+
+#[tokio::test]
 async fn several_may_have_it_open_and_one_that_never_lets_go_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (Store::open(folder.path()).await.unwrap(), Store::open(folder.path()).await.unwrap());

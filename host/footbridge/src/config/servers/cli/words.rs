@@ -13,6 +13,11 @@ pub(in crate::config) enum BadWord {
         "\"{0}\" has a brace by itself: write {{name}} for an argument, {{*}} for all of them, {{{{ or }}}} for a brace"
     )]
     Brace(String),
+    #[error(
+        "\"{{{1}}}\" in \"{0}\" names no argument: names have letters, digits, _, - and .; for braces of the program's own write \
+         {{{{ and }}}}"
+    )]
+    Name(String, String),
     #[error("\"{0}\": {1}")]
     Secret(String, SecretError),
 }
@@ -46,7 +51,8 @@ pub(super) fn word(text: &str, reader: &mut Reader<'_>) -> Result<Word, BadWord>
                 }
                 None => {
                     literal.push_str(before);
-                    (inner.len() + 2, Some(place(inner).ok_or_else(brace)?))
+                    let no_name = || BadWord::Name(text.to_owned(), inner.to_owned());
+                    (inner.len() + 2, Some(place(inner).ok_or_else(no_name)?))
                 }
             }
         };
@@ -122,9 +128,17 @@ mod tests {
         ] {
             assert_eq!(pieces(text).unwrap(), expected, "{text}");
         }
-        for text in ["{", "a}", "{}", "{a b}", "{a", "{\"a\": 1}"] {
+        for text in ["{", "a}", "{a", "{{{a"] {
             assert_eq!(pieces(text), Err(BadWord::Brace(text.to_owned())), "{text}");
         }
+        for (text, name) in [("{}", ""), ("x{a b}", "a b"), ("{\"a\": 1}", "\"a\": 1")] {
+            assert_eq!(pieces(text), Err(BadWord::Name(text.to_owned(), name.to_owned())), "{text}");
+        }
+        let said = pieces("x{a b}").unwrap_err().to_string();
+        assert!(
+            said.starts_with("\"{a b}\" in \"x{a b}\" names no argument") && said.ends_with("write {{ and }}"),
+            "{said}"
+        );
         assert!(pieces("${NONE}").unwrap_err().to_string().contains("NONE is not set"));
     }
 }

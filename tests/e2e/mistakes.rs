@@ -5,9 +5,10 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::Path,
+    process::Command,
 };
 
-use footbridge_tests::{Host, Servers, Tape, skipped};
+use footbridge_tests::{Host, Running, Servers, Tape, skipped};
 use serde_json::json;
 
 #[test]
@@ -398,6 +399,20 @@ fn missing_guest_programs_are_named_with_where_they_should_be() {
     let empty = tempfile::tempdir().unwrap();
     let host = Host::with(&Servers::demo()).env("FOOTBRIDGE_GUEST_DIR", empty.path());
     host.runs_script("echo never").fails(125, &["cannot find tool-cli in", "scripts/build", "FOOTBRIDGE_GUEST_DIR"]);
+}
+
+#[test]
+fn too_few_descriptors_are_said_and_are_no_panic() {
+    let host = Host::with(&Servers::none());
+    let command = host.run_of(&["true"]);
+    for limit in [6, 8, 12] {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
+        limited.arg(command.get_program()).args(command.get_args());
+        limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        limited.current_dir(host.work());
+        Running::start(&mut limited).ends().fails(125, &["files cannot be opened", "ulimit -n"]);
+    }
 }
 
 #[test]

@@ -311,14 +311,20 @@ async fn a_session_that_makes_no_sense_is_named() {
 }
 
 #[tokio::test]
-async fn one_whose_folder_was_removed_is_not_called_read_only() {
+async fn one_that_was_removed_or_moved_away_is_told_as_that() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     std::fs::create_dir(&state).unwrap();
     let store = Store::open(&state).await.unwrap();
     store.add_session(&plain("one")).await.unwrap();
-    std::fs::remove_dir_all(&state).unwrap();
+    let (file, aside) = (state.join(FILE), state.join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
     let error = store.add_session(&plain("two")).await.unwrap_err();
+    assert!(matches!(error.problem, Problem::Moved), "{error}");
+    std::fs::rename(&aside, &file).unwrap();
+    store.add_session(&plain("two")).await.unwrap();
+    std::fs::remove_dir_all(&state).unwrap();
+    let error = store.add_session(&plain("three")).await.unwrap_err();
     assert!(matches!(error.problem, Problem::Moved), "{error}");
 }
 

@@ -174,6 +174,9 @@ impl HttpClient {
             None => return Err(asker.failed(HttpError::Lost("no head came"), false)),
         };
         let status = response.status();
+        if status.is_success() {
+            self.refusals.taken();
+        }
         if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT {
             return self.accepted(&asker, sent);
         }

@@ -74,7 +74,12 @@ impl Refusals {
         *self.0.login.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The status of the last refusal, if there was one.
+    /// It took something.
+    pub(super) fn taken(&self) {
+        self.0.status.store(0, Ordering::Relaxed);
+    }
+
+    /// The status of the last refusal, if nothing was taken since.
     pub(super) fn status(&self) -> Option<u16> {
         Some(self.0.status.load(Ordering::Relaxed)).filter(|status| *status != 0)
     }

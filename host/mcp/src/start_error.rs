@@ -100,7 +100,7 @@ fn handshake(error: &ClientInitializeError) -> String {
 fn is_closed(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::TransportError { error, .. } => {
-            !matches!(error.error.downcast_ref::<Failure>(), Some(Failure::Client(_)))
+            error.error.downcast_ref::<Failure>().is_some_and(|failure| !matches!(failure, Failure::Client(_)))
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => is_closed(fallback),
         _ => false,

@@ -374,6 +374,15 @@ async fn a_server_of_the_older_transport_is_recognised_and_named() {
 }
 
 #[tokio::test]
+async fn a_server_of_the_older_transport_that_takes_no_message_is_told_by_its_status() {
+    let server = HttpServer::start(Trap::OlderRefuses).await;
+    let servers = Stage::with(sse(&server)).start();
+    assert!(unavailable(&servers).await.contains("could not be reached or does not speak the protocol"));
+    assert_eq!(report(&servers).last_error.unwrap(), "the handshake failed: it answered HTTP 500");
+    end(server, servers).await;
+}
+
+#[tokio::test]
 async fn a_stream_that_names_no_address_of_its_own_is_refused() {
     for (trap, said) in [(Trap::OlderForeign, "is not its own"), (Trap::Json, "answered HTTP 405")] {
         let server = HttpServer::start(trap).await;

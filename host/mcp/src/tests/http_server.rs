@@ -93,6 +93,8 @@ pub(super) enum Trap {
     Older,
     /// The same, with an address on another origin.
     OlderForeign,
+    /// The same, and takes no message.
+    OlderRefuses,
 }
 
 pub(super) struct HttpServer {
@@ -236,7 +238,7 @@ pub(super) async fn continuing(
 }
 
 async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    if let Trap::Older | Trap::OlderForeign = state.trap {
+    if let Trap::Older | Trap::OlderForeign | Trap::OlderRefuses = state.trap {
         return Ok(older_server::answer(state, request).await);
     }
     if state.trap == Trap::Nowhere {
@@ -469,7 +471,7 @@ fn called(state: &State, id: &Value, params: &Value, secret: &str) -> Response<B
         }
         Trap::Unauthorized => status(StatusCode::UNAUTHORIZED),
         Trap::SseEnds => sse(vec![progress(1)], false),
-        Trap::Later | Trap::Login | Trap::LoginByOAuth | Trap::Forbids | Trap::OlderForeign => {
+        Trap::Later | Trap::Login | Trap::LoginByOAuth | Trap::Forbids | Trap::OlderForeign | Trap::OlderRefuses => {
             status(StatusCode::INTERNAL_SERVER_ERROR)
         }
         Trap::WrongId

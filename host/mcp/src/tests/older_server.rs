@@ -20,6 +20,7 @@ pub(super) async fn answer(state: Arc<State>, request: Request<Incoming>) -> Res
             state.seen.lock().unwrap().push("GET".to_owned());
             stream(&state)
         }
+        (&Method::POST, MESSAGES) if state.trap == Trap::OlderRefuses => status(StatusCode::INTERNAL_SERVER_ERROR),
         (&Method::POST, MESSAGES) => {
             let secret = request.headers().get("x-key").and_then(|v| v.to_str().ok()).unwrap_or_default().to_owned();
             let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();

@@ -52,10 +52,13 @@ impl Chain {
         self.end
     }
 
-    pub(super) fn draft(&self) -> Draft<'_> {
+    /// Lines behind it, written into this room.
+    pub(super) fn draft(&self, mut room: Vec<u8>) -> Draft<'_> {
+        room.clear();
+        room.reserve(LINE_BYTES);
         let mono = u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX);
         let time = now();
-        Draft { chain: self, end: self.end, text: Vec::with_capacity(LINE_BYTES), time, mono }
+        Draft { chain: self, end: self.end, text: room, time, mono }
     }
 
     /// Goes on from what was drafted and is durable now.

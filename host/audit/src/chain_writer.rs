@@ -16,6 +16,9 @@ use footbridge_core::sparingly::Sparingly;
 /// How long what was appended waits for the next commit, whose sync makes both durable.
 const SYNC_SHARED: Duration = Duration::from_millis(5);
 
+/// Room for lines that is kept from one write to the next, bytes.
+const ROOM_KEPT: usize = 64 * 1024;
+
 /// A journal, the chain in it, and its heads.
 pub(super) struct ChainWriter {
     journal: Box<dyn Journal>,
@@ -25,6 +28,8 @@ pub(super) struct ChainWriter {
     each: u64,
     /// A file that was begun and says nothing yet.
     begun: Option<String>,
+    /// Room for lines, from one write to the next.
+    room: Vec<u8>,
     /// Since when something is appended that is not synced.
     unsynced: Option<Instant>,
     /// That there is no next file is so for each record.
@@ -33,7 +38,16 @@ pub(super) struct ChainWriter {
 
 impl ChainWriter {
     pub(super) fn new(journal: Box<dyn Journal>, chain: Chain, heads: Option<Heads>, each: u64) -> Self {
-        Self { journal, chain, heads, each, begun: None, unsynced: None, not_rotated: Sparingly::default() }
+        Self {
+            journal,
+            chain,
+            heads,
+            each,
+            begun: None,
+            room: Vec::new(),
+            unsynced: None,
+            not_rotated: Sparingly::default(),
+        }
     }
 
     /// Writes the first line.
@@ -41,7 +55,7 @@ impl ChainWriter {
         let head_key = self.heads.as_ref().map(|heads| heads.key().to_owned());
         let version = env!("CARGO_PKG_VERSION");
         let started = Record::started(version, std::process::id(), sync, head_key.as_deref());
-        self.commit(&[&started], None).inspect_err(|_| self.journal.abandon())?;
+        self.commit([&started], None).inspect_err(|_| self.journal.abandon())?;
         let end = self.chain.end();
         let Some(heads) = &mut self.heads else { return Ok(()) };
         if end.seq > 1 {
@@ -70,7 +84,7 @@ impl ChainWriter {
 
     /// Says that this is the end, signs it, and waits until all heads are handed on. False where that cannot be written.
     pub(super) fn finish(&mut self, open: u64) -> bool {
-        let ended = self.commit(&[&Record::ended(open)], Some(0));
+        let ended = self.commit([&Record::ended(open)], Some(0));
         if let Err(error) = &ended {
             tracing::error!(%error, "the end of the record cannot be written");
         }
@@ -90,7 +104,11 @@ impl ChainWriter {
 
     /// Writes records, all or none. Those that may be given up say how many calls will be open then: the room of their
     /// outcomes stays untouched, a full file is followed by the next one, and a head goes with them where it is due.
-    pub(super) fn commit(&mut self, records: &[&Record], open: Option<u64>) -> io::Result<()> {
+    pub(super) fn commit<'r>(
+        &mut self,
+        records: impl IntoIterator<Item = &'r Record>,
+        open: Option<u64>,
+    ) -> io::Result<()> {
         let room = open.map(|open| open * self.each);
         if let Err(error) = self.take_turn() {
             self.heads.iter_mut().for_each(Heads::put_off);
@@ -99,9 +117,10 @@ impl ChainWriter {
         if let Some(room) = room {
             self.rotate(room);
         }
-        let mut draft = draft(&self.chain, self.begun.as_ref(), records);
+        let mut last = false;
+        let records = records.into_iter().inspect(|record| last = record.is_end());
+        let mut draft = draft(&self.chain, std::mem::take(&mut self.room), self.begun.as_ref(), records);
         let (mut head, end) = (None, draft.end());
-        let last = matches!(records, [record] if record.is_end());
         if let Some(heads) = self.heads.as_mut().filter(|heads| room.is_some() && (last || heads.is_due(end.seq))) {
             head = heads.sign(&self.chain, end);
         }
@@ -113,7 +132,7 @@ impl ChainWriter {
             self.journal.reserve(room + text.len() as u64)?;
         }
         self.journal.commit(&text)?;
-        self.adopt(end);
+        self.adopt(end, text);
         self.unsynced = None;
         if let (Some(heads), Some(head)) = (&mut self.heads, head) {
             heads.publish(head, end.seq, self.journal.to_sync());
@@ -123,11 +142,12 @@ impl ChainWriter {
 
     /// Writes records that nobody can take back, all or none, into the room that is kept for them. They outlive this
     /// process, and are durable with the next commit, or a [`sync`](Self::sync) that is due.
-    pub(super) fn append(&mut self, records: &[&Record]) -> io::Result<()> {
+    pub(super) fn append<'r>(&mut self, records: impl IntoIterator<Item = &'r Record>) -> io::Result<()> {
         self.take_turn()?;
-        let (text, end) = draft(&self.chain, self.begun.as_ref(), records).finish();
+        let room = std::mem::take(&mut self.room);
+        let (text, end) = draft(&self.chain, room, self.begun.as_ref(), records).finish();
         self.journal.append(&text)?;
-        self.adopt(end);
+        self.adopt(end, text);
         if !self.journal.is_quick() {
             self.unsynced.get_or_insert_with(Instant::now);
         }
@@ -148,9 +168,11 @@ impl ChainWriter {
         Ok(())
     }
 
-    fn adopt(&mut self, end: End) {
+    /// Goes on behind what was written.
+    fn adopt(&mut self, end: End, written: Vec<u8>) {
         self.chain.adopt(end);
         self.begun = None;
+        self.room = if written.capacity() > ROOM_KEPT { Vec::new() } else { written };
     }
 
     /// Goes on in the next file where this one is full. Where that fails, this one is used on.
@@ -167,11 +189,16 @@ impl ChainWriter {
 }
 
 /// Records behind a chain, and before them that a file was begun.
-fn draft<'c>(chain: &'c Chain, begun: Option<&String>, records: &[&Record]) -> Draft<'c> {
-    let mut draft = chain.draft();
+fn draft<'c, 'r>(
+    chain: &'c Chain,
+    room: Vec<u8>,
+    begun: Option<&String>,
+    records: impl IntoIterator<Item = &'r Record>,
+) -> Draft<'c> {
+    let mut draft = chain.draft(room);
     if let Some(file) = begun {
         draft.add(&Record::rotated(file));
     }
-    records.iter().for_each(|record| draft.add(record));
+    records.into_iter().for_each(|record| draft.add(record));
     draft
 }

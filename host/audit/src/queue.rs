@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
@@ -12,6 +13,9 @@ use footbridge_core::limits::AuditLimits;
 
 /// Most records of a kind in one commit.
 const BATCH: usize = 256;
+
+/// How long an outcome that nobody waits for is left to go with what is written next.
+const PUT_OFF: Duration = Duration::from_millis(5);
 
 /// What a record is to others.
 pub(super) enum Part {
@@ -27,8 +31,8 @@ pub(super) enum Part {
 pub(super) struct Entry {
     pub(super) record: Record,
     pub(super) part: Part,
-    /// Told when an intent or a refusal is durable, and anything else written.
-    pub(super) written: oneshot::Sender<()>,
+    /// Told when an intent or a refusal is durable, and anything else written; none where nobody waits for it.
+    pub(super) written: Option<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
@@ -46,21 +50,59 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// Whether the writer's thread has to hear of records that others write.
     pub(super) wants_news: bool,
+    /// When what waits is to be written, counts aside; none where nothing waits.
+    due: Option<Instant>,
+    /// Until when the writer's thread sleeps; none where it looks here before it does.
+    pub(super) sleeps: Option<Sleeps>,
+    /// Whether an outcome was put off since the writer's thread looked.
+    was_put_off: bool,
+}
+
+/// How the writer's thread sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sleeps {
+    Until(Instant),
+    /// Until it is woken.
+    On,
 }
 
 impl State {
-    /// Whether there is anything to write but counts.
-    pub(super) fn has_records(&self) -> bool {
-        !self.refusable.is_empty() || !self.outcomes.is_empty()
+    /// How long until there is something to write but counts; none where nothing waits.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        self.due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
-    /// What goes into the next commit: outcomes, and intents and refusals.
-    pub(super) fn take(&mut self) -> Batch {
-        let (outcomes, refusable) = (self.outcomes.len().min(BATCH), self.refusable.len().min(BATCH));
-        Batch {
-            outcomes: self.outcomes.drain(..outcomes).collect(),
-            refusable: self.refusable.drain(..refusable).collect(),
+    /// Whether there is something to write now.
+    pub(super) fn is_due(&self) -> bool {
+        self.wait().is_some_and(|wait| wait.is_zero())
+    }
+
+    /// How long the writer's thread sleeps at most. Outcomes are put off again where some just were, mostly, and it need
+    /// not be woken for each.
+    pub(super) fn sleep(&mut self) -> Option<Duration> {
+        std::mem::take(&mut self.was_put_off).then_some(PUT_OFF)
+    }
+
+    fn is_due_now(&mut self) {
+        self.due = Some(Instant::now());
+    }
+
+    /// Whether the writer's thread sleeps beyond a time.
+    fn sleeps_beyond(&self, time: Instant) -> bool {
+        self.sleeps.is_some_and(|sleeps| match sleeps {
+            Sleeps::Until(until) => until > time,
+            Sleeps::On => true,
+        })
+    }
+
+    /// What goes into the next commit: outcomes, and intents and refusals. `batch` is empty, and gives its room.
+    pub(super) fn take(&mut self, mut batch: Batch) -> Batch {
+        first(&mut self.outcomes, &mut batch.outcomes);
+        first(&mut self.refusable, &mut batch.refusable);
+        if self.outcomes.is_empty() && self.refusable.is_empty() {
+            self.due = None;
         }
+        batch
     }
 
     /// Has it written later, before what came meanwhile.
@@ -68,14 +110,20 @@ impl State {
         let Batch { outcomes, refusable } = batch;
         outcomes.into_iter().rev().for_each(|entry| self.outcomes.push_front(entry));
         refusable.into_iter().rev().for_each(|entry| self.refusable.push_front(entry));
+        self.is_due_now();
     }
 }
 
 /// What is written together.
 #[derive(Default)]
 pub(super) struct Batch {
-    pub(super) outcomes: Vec<Entry>,
-    pub(super) refusable: Vec<Entry>,
+    pub(super) outcomes: VecDeque<Entry>,
+    pub(super) refusable: VecDeque<Entry>,
+}
+
+/// Moves the first entries, which may be all, to where there are none.
+fn first(from: &mut VecDeque<Entry>, to: &mut VecDeque<Entry>) {
+    if from.len() <= BATCH { std::mem::swap(from, to) } else { to.extend(from.drain(..BATCH)) }
 }
 
 /// The queue in front of the writer. Whoever pushes has it written.
@@ -104,7 +152,8 @@ impl Queue {
         }
         let (written, receiver) = oneshot::channel();
         let part = intent.map_or(Part::Other, Part::Intent);
-        state.refusable.push_back(Entry { record, part, written });
+        state.refusable.push_back(Entry { record, part, written: Some(written) });
+        state.is_due_now();
         Some(receiver)
     }
 
@@ -126,8 +175,24 @@ impl Queue {
 
     fn push_unrefusable(&self, record: Record, part: Part) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
-        self.lock().outcomes.push_back(Entry { record, part, written });
+        let mut state = self.lock();
+        state.outcomes.push_back(Entry { record, part, written: Some(written) });
+        state.is_due_now();
         receiver
+    }
+
+    /// Queues an outcome that nobody waits for: it goes with what is written next, which is soon.
+    pub(super) fn put_off_outcome(&self, outcome: &OutcomeRecord) {
+        let record = Record::outcome(outcome);
+        let mut state = self.lock();
+        state.outcomes.push_back(Entry { record, part: Part::Outcome, written: None });
+        state.was_put_off = true;
+        let due = *state.due.get_or_insert_with(|| Instant::now() + PUT_OFF);
+        let sleeps = state.sleeps_beyond(due);
+        drop(state);
+        if sleeps {
+            self.changed.notify_one();
+        }
     }
 
     /// Counts a refusal over a limit.

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write as _};
 
-use footbridge_core::digest::{Digest, digest_text};
+use footbridge_core::digest::Digest;
 use footbridge_proto::text::safe_json;
 use serde::Serialize;
 use serde_json::Value;
@@ -54,10 +54,10 @@ pub struct ExchangeRecord {
     pub received: u64,
     /// The digest of the request's body, as far as it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sent_digest: Option<String>,
+    pub sent_digest: Option<Digest>,
     /// The digest of the answer's body, as far as it came.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub received_digest: Option<String>,
+    pub received_digest: Option<Digest>,
     /// From the admission to the head of the answer, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_byte_ms: Option<u64>,
@@ -218,7 +218,7 @@ impl Record {
         let Place { seq, prev, genesis, time, mono } = place;
         write!(out, "{{\"seq\":{seq}")?;
         if let Some(prev) = prev {
-            write!(out, ",\"prev\":\"{}\"", digest_text(prev))?;
+            write!(out, ",\"prev\":\"sha256:{prev}\"")?;
         }
         if let Some(genesis) = genesis {
             // A name that a folder has may be any.

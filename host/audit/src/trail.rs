@@ -70,9 +70,9 @@ impl Trail {
         durable(Some(self.writing.push_outcome(outcome)), self.outcome_time).await
     }
 
-    /// As [`Self::outcome`], and not waited for.
+    /// As [`Self::outcome`], and not waited for: it is written with the next record, or a few milliseconds later.
     pub fn keep_outcome(&self, outcome: &OutcomeRecord) {
-        drop(self.writing.push_outcome(outcome));
+        self.writing.put_off_outcome(outcome);
     }
 
     /// Counts what was refused over a limit: those of a session and a reason share one line a second.

@@ -5,6 +5,9 @@
 //! could be lost with the power is only that a call, whose intent is durable, came back. Whoever reads the record then
 //! finds it open, and takes it for made.
 //!
+//! An outcome that nobody waits for, as of a request to a service, is left for a moment to go with what is written next:
+//! mostly the next intent, and then both are one write. The thread writes it where nothing comes.
+//!
 //! Where a write ends in memory, whoever records something writes it, if nobody else is writing: handing it to the
 //! thread and waiting to be woken takes longer than all else that is done for a record. Whoever finds another one writing
 //! leaves it to that one. At most one is writing, so a disk that stalls all the same holds one of them; from then on the
@@ -21,7 +24,7 @@
 //!   ends it is told.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     thread,
@@ -33,7 +36,7 @@ use tokio::sync::oneshot;
 use super::{
     chain::Chain,
     chain_writer::ChainWriter,
-    queue::{Batch, Entry, Part, Queue},
+    queue::{Batch, Entry, Part, Queue, Sleeps},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
 };
@@ -80,6 +83,7 @@ impl Writer {
                 counted: Instant::now(),
                 stalls: Stalls::default(),
                 has_failed: false,
+                room: Batch::default(),
                 not_written: Sparingly::default(),
                 not_counted: Sparingly::default(),
                 no_head: Sparingly::default(),
@@ -170,6 +174,11 @@ impl Writing {
         queued
     }
 
+    /// Has an outcome written that nobody waits for.
+    pub(super) fn put_off_outcome(&self, outcome: &OutcomeRecord) {
+        self.queue.put_off_outcome(outcome);
+    }
+
     /// Has a record written that must not be lost.
     pub(super) fn push_kept(&self, record: Record) -> oneshot::Receiver<()> {
         let queued = self.queue.push_kept(record);
@@ -206,7 +215,7 @@ impl Writing {
                 break;
             }
             drop(records);
-            if !self.queue.lock().has_records() {
+            if !self.queue.lock().is_due() {
                 return;
             }
         }
@@ -222,10 +231,11 @@ impl Writing {
         loop {
             self.wait();
             let mut records = self.records();
-            let (batch, limited, closed) = records.take(&self.queue);
+            let (mut batch, limited, closed) = records.take(&self.queue);
             let is_last = closed && batch.outcomes.is_empty() && batch.refusable.is_empty() && limited.is_empty();
             records.write_limited(&self.queue, limited);
-            records.write(&self.queue, batch);
+            records.write(&self.queue, &mut batch);
+            records.room = batch;
             if is_last {
                 let open = records.open;
                 let is_ended = records.chain_writer.finish(open);
@@ -249,19 +259,22 @@ impl Writing {
             };
             let mut state = self.queue.lock();
             let counts = (!state.limited.is_empty()).then_some(due);
-            let wait = head.into_iter().chain(sync).chain(counts).min();
-            if state.closed || state.has_records() || wait.is_some_and(|wait| wait.is_zero()) {
+            let wait = head.into_iter().chain(sync).chain(counts).chain(state.wait()).min();
+            if state.closed || wait.is_some_and(|wait| wait.is_zero()) {
                 return;
             }
-            match wait {
+            let wait = wait.into_iter().chain(state.sleep()).min();
+            state.sleeps = Some(wait.map_or(Sleeps::On, |wait| Sleeps::Until(Instant::now() + wait)));
+            let mut state = match wait {
                 // Somebody wrote since it was looked at whether a head is wanted.
-                None if !state.wants_news => {}
-                None => drop(self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner)),
+                None if !state.wants_news => state,
+                None => self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(wait) => {
                     state.wants_news = false;
-                    drop(self.queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner));
+                    self.queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
-            }
+            };
+            state.sleeps = None;
         }
     }
 }
@@ -279,6 +292,8 @@ struct RecordWriter {
     stalls: Stalls,
     /// Whether the last write failed.
     has_failed: bool,
+    /// An empty batch, for its room.
+    room: Batch,
     /// What is wrong with the disk is wrong for each call: it is not said for each.
     not_written: Sparingly,
     not_counted: Sparingly,
@@ -310,11 +325,11 @@ impl Stalls {
 
 impl RecordWriter {
     /// What the thread has to write, and whether this is the end. Counts come once a second.
-    fn take(&self, queue: &Queue) -> (Batch, BTreeMap<(String, &'static str), u64>, bool) {
+    fn take(&mut self, queue: &Queue) -> (Batch, BTreeMap<(String, &'static str), u64>, bool) {
         let mut state = queue.lock();
         let counts = state.closed || self.counted.elapsed() >= COUNTED_EVERY;
         let limited = if counts { std::mem::take(&mut state.limited) } else { BTreeMap::new() };
-        (state.take(), limited, state.closed)
+        (state.take(std::mem::take(&mut self.room)), limited, state.closed)
     }
 
     /// Writes what waits, for whoever recorded some of it. False where there is something for the thread to do.
@@ -322,45 +337,65 @@ impl RecordWriter {
         if self.stalls.are_there(Instant::now()) {
             return false;
         }
-        let batch = {
+        let mut batch = {
             let mut state = queue.lock();
             if state.closed || state.stuck {
                 return false;
             }
-            state.take()
+            state.take(std::mem::take(&mut self.room))
         };
         let since = Instant::now();
-        let records: Vec<&Record> = batch.outcomes.iter().map(|entry| &entry.record).collect();
-        if !records.is_empty() && self.chain_writer.append(&records).is_err() {
-            // The thread says so, and tries until it is done.
-            queue.lock().put_back(batch);
-            return false;
+        if !self.write_together(queue, &mut batch) {
+            if !batch.outcomes.is_empty() && self.chain_writer.append(records(&batch.outcomes)).is_err() {
+                // The thread says so, and tries until it is done.
+                queue.lock().put_back(batch);
+                return false;
+            }
+            self.outcomes_are_written(&mut batch.outcomes);
+            self.write_refusable(queue, &mut batch.refusable);
         }
-        self.outcomes_are_written(batch.outcomes);
-        self.write_refusable(queue, batch.refusable);
+        self.room = batch;
         self.stalls.count(since, Instant::now());
         !std::mem::take(&mut queue.lock().wants_news)
     }
 
     fn sign_if_due(&mut self) {
         if self.chain_writer.head_is_due()
-            && let Err(error) = self.chain_writer.commit(&[], Some(self.open))
+            && let Err(error) = self.chain_writer.commit([], Some(self.open))
             && let Some(count) = self.no_head.may_say(1, Instant::now())
         {
             tracing::error!(%error, count, "a head cannot be recorded");
         }
     }
 
-    /// Writes outcomes, then intents and refusals, and syncs them together; outcomes alone once that is due.
-    fn write(&mut self, queue: &Queue, batch: Batch) {
+    /// Writes outcomes and what is behind them at once, where both are there and no outcome would wait for a sync that
+    /// is not its own. False where they are to be written one after the other, as where that fails.
+    fn write_together(&mut self, queue: &Queue, batch: &mut Batch) -> bool {
         let Batch { outcomes, refusable } = batch;
-        if !outcomes.is_empty() {
-            let records: Vec<&Record> = outcomes.iter().map(|entry| &entry.record).collect();
-            if self.retry_until_done(queue, records.len(), |chain_writer| chain_writer.append(&records)) {
+        let is_waited_for = || outcomes.iter().any(|entry| entry.written.is_some());
+        if outcomes.is_empty() || refusable.is_empty() || (is_waited_for() && !self.chain_writer.is_quick()) {
+            return false;
+        }
+        let open = self.open.saturating_sub(count_outcomes(outcomes)) + count_intents(refusable);
+        if self.chain_writer.commit(records(outcomes).chain(records(refusable)), Some(open)).is_err() {
+            return false;
+        }
+        self.outcomes_are_written(outcomes);
+        self.refusable_are_written(queue, refusable);
+        true
+    }
+
+    /// Writes outcomes, then intents and refusals, and syncs them together; outcomes alone once that is due.
+    fn write(&mut self, queue: &Queue, batch: &mut Batch) {
+        if !self.write_together(queue, batch) {
+            let Batch { outcomes, refusable } = batch;
+            let append = |chain_writer: &mut ChainWriter| chain_writer.append(records(outcomes));
+            if !outcomes.is_empty() && self.retry_until_done(queue, outcomes.len(), append) {
                 self.outcomes_are_written(outcomes);
             }
+            outcomes.clear();
+            self.write_refusable(queue, refusable);
         }
-        self.write_refusable(queue, refusable);
         self.is_synced = self.retry_until_done(queue, 0, ChainWriter::sync);
     }
 
@@ -394,11 +429,11 @@ impl RecordWriter {
         true
     }
 
-    fn outcomes_are_written(&mut self, entries: Vec<Entry>) {
-        self.open = self.open.saturating_sub(count_outcomes(&entries));
-        for entry in entries {
+    fn outcomes_are_written(&mut self, entries: &mut VecDeque<Entry>) {
+        self.open = self.open.saturating_sub(count_outcomes(entries));
+        for written in entries.drain(..).filter_map(|entry| entry.written) {
             // Whoever waited may have left; the record stands.
-            let _ = entry.written.send(());
+            let _ = written.send(());
         }
     }
 
@@ -411,7 +446,7 @@ impl RecordWriter {
         let line =
             |((session, reason), count): (&(String, &'static str), &u64)| Record::limited(session, reason, *count);
         let records: Vec<Record> = limited.iter().map(line).collect();
-        if let Err(error) = self.chain_writer.commit(&records.iter().collect::<Vec<_>>(), Some(self.open)) {
+        if let Err(error) = self.chain_writer.commit(&records, Some(self.open)) {
             if self.not_counted.may_say(1, Instant::now()).is_some() {
                 tracing::error!(%error, "counted refusals cannot be recorded");
             }
@@ -423,13 +458,13 @@ impl RecordWriter {
     }
 
     /// Writes intents and refusals, or gives them up: their senders are dropped, which tells the callers.
-    fn write_refusable(&mut self, queue: &Queue, entries: Vec<Entry>) {
+    fn write_refusable(&mut self, queue: &Queue, entries: &mut VecDeque<Entry>) {
         if entries.is_empty() {
             return;
         }
-        let records: Vec<&Record> = entries.iter().map(|entry| &entry.record).collect();
-        let intents = count_intents(&entries);
-        if let Err(error) = self.chain_writer.commit(&records, Some(self.open + intents)) {
+        let intents = count_intents(entries);
+        if let Err(error) = self.chain_writer.commit(records(entries), Some(self.open + intents)) {
+            entries.clear();
             self.has_failed = true;
             queue.lock().failure = Some(error.to_string());
             if let Some(calls) = self.not_written.may_say_why(&error.to_string(), intents, Instant::now()) {
@@ -437,19 +472,21 @@ impl RecordWriter {
             }
             return;
         }
+        self.refusable_are_written(queue, entries);
+    }
+
+    /// Intents and refusals are durable.
+    fn refusable_are_written(&mut self, queue: &Queue, entries: &mut VecDeque<Entry>) {
         if std::mem::take(&mut self.has_failed) {
             queue.lock().failure = None;
         }
         if let Some(calls) = self.not_written.rest() {
             tracing::warn!(calls, "records can be written again; these calls were refused meanwhile");
         }
-        self.refusable_are_durable(queue, entries);
-    }
-
-    fn refusable_are_durable(&mut self, queue: &Queue, entries: Vec<Entry>) {
-        self.open += count_intents(&entries);
-        for Entry { part, written, .. } in entries {
-            if let (Err(()), Part::Intent(id)) = (written.send(()), part) {
+        self.open += count_intents(entries);
+        for Entry { part, written, .. } in entries.drain(..) {
+            let is_late = written.is_some_and(|written| written.send(()).is_err());
+            if let (true, Part::Intent(id)) = (is_late, part) {
                 drop(queue.push_outcome(&OutcomeRecord::not_sent(&id, "recorded too late")));
                 queue.changed.notify_one();
             }
@@ -457,11 +494,15 @@ impl RecordWriter {
     }
 }
 
-fn count_outcomes(entries: &[Entry]) -> u64 {
+fn records(entries: &VecDeque<Entry>) -> impl Iterator<Item = &Record> {
+    entries.iter().map(|entry| &entry.record)
+}
+
+fn count_outcomes(entries: &VecDeque<Entry>) -> u64 {
     entries.iter().filter(|entry| matches!(entry.part, Part::Outcome)).count() as u64
 }
 
-fn count_intents(entries: &[Entry]) -> u64 {
+fn count_intents(entries: &VecDeque<Entry>) -> u64 {
     entries.iter().filter(|entry| matches!(entry.part, Part::Intent(_))).count() as u64
 }
 

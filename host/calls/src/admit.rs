@@ -18,11 +18,7 @@ use crate::{
     session::{OverLimit, Spending},
 };
 use footbridge_audit::OutcomeRecord;
-use footbridge_core::{
-    digest::{Digest, digest_text},
-    names::ServerName,
-    random::random_text,
-};
+use footbridge_core::{digest::Digest, names::ServerName};
 
 /// A call that may leave: its intent is on disk. Only this stage makes one, and using it uses it up.
 #[derive(Debug)]
@@ -77,7 +73,7 @@ impl Audit {
             let approval = cleared.approval().map(|approved| approved.id);
             return Err(Box::pin(self.deny(cleared.verdict(), Cause::BudgetSpent(budget).into(), approval)).await);
         }
-        let Ok(id) = random_text::<12>() else { return Err(unavailable(None)) };
+        let id = self.ids.next();
         let verdict = cleared.verdict();
         let call = verdict.call();
         let resource = match call.request() {
@@ -90,13 +86,13 @@ impl Audit {
             arguments: self.arguments(call).await,
             meta: call.meta().map(|meta| {
                 let text = meta.text().get();
-                Arguments { digest: digest_text(Digest::of(text)), bytes: text.len(), redacted: None }
+                Arguments { digest: Digest::of(text), bytes: text.len(), redacted: None }
             }),
             length: match call.request() {
                 OutgoingRequest::Service(call) => call.length(),
                 _ => None,
             },
-            definition: call.definition().map(digest_text),
+            definition: call.definition(),
             decided: DecidedLine {
                 approval: cleared.approval().map(|approved| approved.id.to_string()),
                 approver: cleared.approval().map(|approved| approved.approver.as_str()),
@@ -105,7 +101,7 @@ impl Audit {
         };
         if !self.trail.intent(&id, Line::Intent(intent).record()).await {
             give_back(call);
-            return Err(unavailable(Some(&id)));
+            return Err(unavailable(&id));
         }
         let result_limit = verdict.policy().settings().result_bytes;
         let call = cleared.into_call();
@@ -126,7 +122,7 @@ impl Audit {
     /// Records a call that could not be resolved, and gives its refusal.
     pub(crate) async fn refuse(&self, unresolved: Unresolved) -> Failure {
         let Unresolved { principal, server, target, cause } = unresolved;
-        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let id = self.ids.next();
         let server = self.redaction.text(&server);
         let detail = cause.detail().map(Cow::into_owned);
         let refused = Refused {
@@ -155,7 +151,7 @@ impl Audit {
 
     /// Records a call that was refused after it was decided, and gives its refusal.
     async fn deny(&self, verdict: &Verdict, refusal: Failure, approval: Option<ApprovalId>) -> Failure {
-        let Ok(id) = random_text::<12>() else { return unavailable(None) };
+        let id = self.ids.next();
         let call = verdict.call();
         let detail = refusal.cause.detail().map(Cow::into_owned);
         let refused = Refused {
@@ -190,7 +186,7 @@ impl Audit {
 
     async fn arguments(&self, call: &ResolvedCall) -> Arguments {
         let (digest, bytes) = call.arguments();
-        Arguments { digest: digest_text(digest), bytes, redacted: self.redaction.arguments(call.request()).await }
+        Arguments { digest, bytes, redacted: self.redaction.arguments(call.request()).await }
     }
 
     async fn refused(&self, refused: Refused<'_>, refusal: Failure) -> Failure {
@@ -198,7 +194,7 @@ impl Audit {
         if self.trail.note(Line::Refused(refused).record()).await {
             refusal.recorded(id.to_owned())
         } else {
-            unavailable(Some(id))
+            unavailable(id)
         }
     }
 }
@@ -247,6 +243,6 @@ fn decided_line(verdict: &Verdict) -> DecidedLine<'_> {
     }
 }
 
-fn unavailable(id: Option<&str>) -> Failure {
-    Failure { record: id.map(str::to_owned), ..Cause::NotRecorded.into() }
+fn unavailable(id: &str) -> Failure {
+    Failure { record: Some(id.to_owned()), ..Cause::NotRecorded.into() }
 }

@@ -3,7 +3,11 @@
 use std::{fmt, str::FromStr};
 
 use ring::digest::{SHA256, digest};
+use serde::{Serialize, Serializer, ser::Error as _};
 
+/// What stands before the digits.
+const ALGORITHM: &str = "sha256:";
+const TEXT_BYTES: usize = ALGORITHM.len() + 64;
 const DIGITS: [u8; 16] = *b"0123456789abcdef";
 
 /// A SHA-256 digest; prints as 64 hexadecimal digits.
@@ -25,13 +29,16 @@ impl Digest {
         bytes.try_into().ok().map(Self)
     }
 
-    /// Its 64 hexadecimal digits. Records are full of these, and digit by digit they cost more than the digests.
-    fn digits(&self) -> [u8; 64] {
-        let mut digits = [0; 64];
+    /// It as records and people see it, [`digest_text`]. Records are full of these, and digit by digit they cost more than
+    /// the digests.
+    fn text(&self) -> [u8; TEXT_BYTES] {
+        let mut text = [0; TEXT_BYTES];
+        let (algorithm, digits) = text.split_at_mut(ALGORITHM.len());
+        algorithm.copy_from_slice(ALGORITHM.as_bytes());
         for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.0) {
             *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
         }
-        digits
+        text
     }
 
     /// Its 32 bytes.
@@ -51,7 +58,7 @@ impl FromStr for Digest {
 
     /// As records and commands write it: `sha256:` and 64 hexadecimal digits.
     fn from_str(text: &str) -> Result<Self, BadDigest> {
-        let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
+        let digits = text.strip_prefix(ALGORITHM).filter(|digits| digits.len() == 64).ok_or(BadDigest)?;
         let mut out = [0; 32];
         for (byte, pair) in out.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
             let pair = std::str::from_utf8(pair).map_err(|_| BadDigest)?;
@@ -64,7 +71,7 @@ impl FromStr for Digest {
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::str::from_utf8(&self.digits()).map_err(|_| fmt::Error)?)
+        f.write_str(std::str::from_utf8(&self.text()[ALGORITHM.len()..]).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -74,15 +81,18 @@ impl fmt::Debug for Digest {
     }
 }
 
+impl Serialize for Digest {
+    /// As [`digest_text`].
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(&self.text()).map_err(S::Error::custom)?)
+    }
+}
+
 /// A digest as records and people see it: its algorithm before it.
 #[must_use]
 pub fn digest_text(digest: Digest) -> String {
-    const ALGORITHM: &str = "sha256:";
-    let mut text = String::with_capacity(ALGORITHM.len() + 2 * digest.0.len());
-    text.push_str(ALGORITHM);
     // Digits of ASCII always are a text.
-    text.push_str(std::str::from_utf8(&digest.digits()).unwrap_or_default());
-    text
+    std::str::from_utf8(&digest.text()).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

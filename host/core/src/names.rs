@@ -1,12 +1,12 @@
 //! What servers and sessions are called, and the labels that an operator finds a session by.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use footbridge_proto::text::needs_escape;
 
-/// The name of a server: what a guest types.
+/// The name of a server: what a guest types. Clones share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ServerName(String);
+pub struct ServerName(Arc<str>);
 
 /// Why a text is no server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ impl FromStr for ServerName {
 
     fn from_str(text: &str) -> Result<Self, BadServerName> {
         let fits = (1..=64).contains(&text.len()) && !text.starts_with('-') && !text.chars().any(needs_escape);
-        if fits { Ok(Self(text.to_owned())) } else { Err(BadServerName) }
+        if fits { Ok(Self(text.into())) } else { Err(BadServerName) }
     }
 }
 

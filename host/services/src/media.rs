@@ -1,14 +1,20 @@
 //! What the body of an answer is, by its head: a stream of events, text, encoded.
 
-use http::{HeaderMap, header};
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::usage::Unread;
 
 /// Whether a body is a stream of events, whose length nobody said.
 pub(crate) fn is_events(headers: &HeaderMap) -> bool {
-    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    media.to_ascii_lowercase().starts_with("text/event-stream") && !headers.contains_key(header::CONTENT_LENGTH)
+    let media = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let begins = media.get(..EVENTS.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(EVENTS.as_bytes()));
+    begins && !headers.contains_key(header::CONTENT_LENGTH)
 }
+
+/// What a stream of events is.
+const EVENTS: &str = "text/event-stream";
 
 /// Codings of bodies (RFC 9110, 8.4.1, and IANA's list).
 const CODINGS: [&str; 10] =
@@ -69,11 +75,13 @@ fn is_media(media: &str) -> bool {
 }
 
 /// The type, if it is said once and plainly, without what comes behind it.
-fn media_type(headers: &HeaderMap) -> Option<String> {
+fn media_type(headers: &HeaderMap) -> Option<Cow<'_, str>> {
     let mut said = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(media), None) = (said.next(), said.next()) else { return None };
     let media = media.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    std::str::from_utf8(media).ok().map(str::to_ascii_lowercase)
+    let media = std::str::from_utf8(media).ok()?;
+    let is_lower = !media.bytes().any(|byte| byte.is_ascii_uppercase());
+    Some(if is_lower { Cow::Borrowed(media) } else { Cow::Owned(media.to_ascii_lowercase()) })
 }
 
 #[cfg(test)]

@@ -167,7 +167,8 @@ impl OriginStream {
 
 impl Connection for OriginStream {
     fn connected(&self) -> Connected {
-        self.inner.connected().extra(self.meter.clone())
+        // Each answer gets a copy of what is put in here: of the addresses nobody asks.
+        Connected::new().extra(self.meter.clone())
     }
 }
 

@@ -5,10 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use footbridge_audit::ExchangeRecord;
 use footbridge_calls::{cause::BudgetOf, session::Spending};
-use footbridge_core::{
-    digest::digest_text,
-    redact::{LookPiece, Redactor, StreamRedactor},
-};
+use footbridge_core::redact::{LookPiece, Redactor, StreamRedactor};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response::Parts};
 use tokio::time::Instant;
 
@@ -223,11 +220,10 @@ impl Passing {
 
     /// What passed of the answer.
     pub(crate) fn record(&mut self) -> ExchangeRecord {
-        let received = self.digest.so_far().map(digest_text);
         ExchangeRecord {
             status: Some(self.status.as_u16()),
             received: self.received,
-            received_digest: received,
+            received_digest: self.digest.so_far(),
             first_byte_ms: Some(self.first_byte_ms),
             redacted: self.redactor.replaced(),
             ..ExchangeRecord::default()

@@ -268,17 +268,15 @@ impl Forward for Services {
         Box::pin(async move { Ok(HeldRequest { headers, ..parcel.body.hold(room, limit).await? }) })
     }
 
-    fn send<'a>(
+    async fn send<'a>(
         &'a self,
         outgoing: Outgoing,
         parcel: Parcel,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<ServiceAnswer, Unanswered>> {
-        Box::pin(async move {
-            let gone = || Outcome::not_offered(outgoing.server());
-            let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;
-            service.send(outgoing, parcel, cancel).await
-        })
+    ) -> Result<ServiceAnswer, Unanswered> {
+        let gone = || Outcome::not_offered(outgoing.server());
+        let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;
+        service.send(outgoing, parcel, cancel).await
     }
 }
 

@@ -62,28 +62,26 @@ impl Forward for Tunnels {
         Box::pin(std::future::ready(Ok(nothing)))
     }
 
-    fn send<'a>(
+    async fn send<'a>(
         &'a self,
         outgoing: Outgoing,
         (): (),
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Tunnel, Unanswered>> {
-        Box::pin(async move {
-            let gone = Outcome::not_offered(outgoing.server());
-            let limits: Arc<Limits> = outgoing.limits();
-            let way = self.0.way(outgoing.server().as_str(), outgoing.session(), &limits.services);
-            let Some((way, revision)) = way else { return Err(gone.into()) };
-            let spending = outgoing.spending().cloned();
-            let (_, request) = outgoing.into_parts();
-            let call = asked_of(revision, request, || gone)?;
-            let authority = call.path().as_written().trim_start_matches('/').to_owned();
-            // Until there is a tunnel nothing of its guest's has left.
-            let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;
-            let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
-            tunnel.map(|carried| Tunnel { carried: Carried { spending, ..carried }, exchange: None }).map_err(|why| {
-                self.0.has_no_tunnel(&authority, why);
-                Outcome::NotSent(why.not_sent(format_args!("\"{authority}\""))).into()
-            })
+    ) -> Result<Tunnel, Unanswered> {
+        let gone = Outcome::not_offered(outgoing.server());
+        let limits: Arc<Limits> = outgoing.limits();
+        let way = self.0.way(outgoing.server().as_str(), outgoing.session(), &limits.services);
+        let Some((way, revision)) = way else { return Err(gone.into()) };
+        let spending = outgoing.spending().cloned();
+        let (_, request) = outgoing.into_parts();
+        let call = asked_of(revision, request, || gone)?;
+        let authority = call.path().as_written().trim_start_matches('/').to_owned();
+        // Until there is a tunnel nothing of its guest's has left.
+        let opened = cancel.run_until_cancelled(opened(way, &authority, &limits.services)).await;
+        let tunnel = opened.ok_or(Outcome::NotSent(NotSent::Cancelled))?;
+        tunnel.map(|carried| Tunnel { carried: Carried { spending, ..carried }, exchange: None }).map_err(|why| {
+            self.0.has_no_tunnel(&authority, why);
+            Outcome::NotSent(why.not_sent(format_args!("\"{authority}\""))).into()
         })
     }
 }

@@ -26,7 +26,7 @@ use footbridge_calls::{
 };
 use footbridge_core::{
     budget::{Held, Share},
-    digest::{Digest, digest_text},
+    digest::Digest,
     redact::{LookPiece, SentText},
 };
 use http_body_util::{BodyExt as _, Limited};
@@ -376,9 +376,9 @@ impl Tally {
     }
 
     /// The digest of what passed; none where nothing did.
-    pub(crate) fn digest(&self) -> Option<String> {
+    pub(crate) fn digest(&self) -> Option<Digest> {
         let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        digest.as_mut()?.so_far().map(digest_text)
+        digest.as_mut()?.so_far()
     }
 
     /// What of the body went, for the record of a request that has no answer.

@@ -173,11 +173,11 @@ fn a_head_is_handed_on_once_what_it_says_is_synced() {
     syncs.send(()).unwrap();
     writer.begin(false).unwrap();
     let limited = || Record::limited("s", "rate", 1);
-    writer.commit(&[&limited()], Some(0)).unwrap();
+    writer.commit([&limited()], Some(0)).unwrap();
     // One that cannot be synced: what it says may be lost, and each that follows says it, too.
-    writer.commit(&[&limited()], Some(0)).unwrap();
+    writer.commit([&limited()], Some(0)).unwrap();
     syncs.send(()).unwrap();
-    writer.commit(&[&limited()], Some(0)).unwrap();
+    writer.commit([&limited()], Some(0)).unwrap();
     drop(writer);
     assert_eq!(heads.iter().map(|head| head.seq).collect::<Vec<_>>(), [1]);
 }
@@ -231,7 +231,7 @@ fn a_head_that_there_is_no_turn_for_is_not_tried_again_at_once() {
     let chain = crate::chain::Chain::new("c".to_owned());
     let mut writer = ChainWriter::new(Box::new(FewTurns(2)), chain, Some(heads), 0);
     writer.begin(true).unwrap();
-    writer.commit(&[&Record::limited("s", "rate", 1)], Some(0)).unwrap();
+    writer.commit([&Record::limited("s", "rate", 1)], Some(0)).unwrap();
     let deadline = Instant::now() + LONG;
     while !writer.head_is_due() {
         assert!(Instant::now() < deadline, "it is never due");

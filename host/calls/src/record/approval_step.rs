@@ -6,7 +6,7 @@ use super::{
 };
 use footbridge_proto::approval::ApprovalStatus;
 
-use footbridge_core::digest::{Digest, digest_text};
+use footbridge_core::digest::Digest;
 
 /// A step in the life of an approval.
 #[derive(Debug, Clone)]
@@ -39,12 +39,12 @@ impl ApprovalStep {
                 server: &self.server,
                 name: redaction.text(&self.name),
             },
-            arguments: Arguments { digest: digest_text(self.arguments), bytes: self.bytes, redacted: None },
-            definition: self.definition.map(digest_text),
+            arguments: Arguments { digest: self.arguments, bytes: self.bytes, redacted: None },
+            definition: self.definition,
             policy: &self.policy,
             approver: self.approver.as_deref(),
             content: self.content.as_ref().map(|content| Arguments {
-                digest: digest_text(Digest::of(content)),
+                digest: Digest::of(content),
                 bytes: content.len(),
                 redacted: redaction.content(content),
             }),

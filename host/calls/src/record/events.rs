@@ -15,7 +15,7 @@ use crate::{
     session::{Ended, SessionSpec},
 };
 use footbridge_core::{
-    digest::{Digest, digest_text},
+    digest::Digest,
     limits::overrides::Overrides,
     names::{ServerName, SessionName},
 };
@@ -61,7 +61,7 @@ impl Audit {
         let line = PinAccepted {
             server: self.redaction.text(server),
             name: self.redaction.text(tool),
-            definition: digest_text(definition),
+            definition,
             approver: by.by("servers pins accept"),
         };
         self.trail.keep(Line::PinAccepted(line).record());

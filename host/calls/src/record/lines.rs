@@ -96,7 +96,7 @@ pub(crate) struct SessionEnded {
 pub(crate) struct PinAccepted {
     pub(crate) server: String,
     pub(crate) name: String,
-    pub(crate) definition: String,
+    pub(crate) definition: Digest,
     pub(crate) approver: String,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Intent<'c> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) length: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) definition: Option<String>,
+    pub(crate) definition: Option<Digest>,
     #[serde(flatten)]
     pub(crate) decided: DecidedLine<'c>,
 }
@@ -156,7 +156,7 @@ pub(crate) struct Approval<'c> {
     pub(crate) called: Called<'c>,
     pub(crate) arguments: Arguments,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) definition: Option<String>,
+    pub(crate) definition: Option<Digest>,
     pub(crate) policy: &'c str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approver: Option<&'c str>,
@@ -167,7 +167,7 @@ pub(crate) struct Approval<'c> {
 
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Arguments {
-    pub(crate) digest: String,
+    pub(crate) digest: Digest,
     pub(crate) bytes: usize,
     /// Their text without secrets, head and tail, where the settings ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]

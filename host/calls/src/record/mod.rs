@@ -11,7 +11,7 @@ mod redaction;
 use std::{io, sync::Arc};
 
 use footbridge_audit::{RecordLost, Recorder, Trail};
-use footbridge_core::{limits::AuditLimits, redact::Redactor};
+use footbridge_core::{limits::AuditLimits, random::Ids, redact::Redactor};
 
 pub(crate) use approval_step::ApprovalStep;
 pub(crate) use lines::{Arguments, Called, DecidedLine, Intent, Line, Refused};
@@ -24,6 +24,7 @@ use crate::auth::Principal;
 pub struct Audit {
     pub(crate) trail: Trail,
     pub(crate) redaction: Arc<Redaction>,
+    pub(crate) ids: Arc<Ids>,
 }
 
 impl std::fmt::Debug for Audit {
@@ -40,7 +41,8 @@ impl Audit {
     pub fn start(recorder: impl Into<Recorder>, secrets: Redactor, limits: AuditLimits) -> io::Result<Self> {
         let recorder = recorder.into();
         let redaction = Arc::new(Redaction::new(secrets, recorder.settings()));
-        Ok(Self { trail: Trail::start(recorder, limits)?, redaction })
+        let ids = Arc::new(Ids::new().map_err(io::Error::other)?);
+        Ok(Self { trail: Trail::start(recorder, limits)?, redaction, ids })
     }
 
     /// Writes what is queued and ends the record. Blocks while it does.

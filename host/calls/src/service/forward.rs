@@ -53,7 +53,7 @@ pub trait Forward: Send + Sync {
         outgoing: Outgoing,
         parcel: Self::Parcel,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<Self::Answer, Unanswered>>;
+    ) -> impl Future<Output = Result<Self::Answer, Unanswered>> + Send + 'a;
 }
 
 /// What is known of a service before anything is asked of it.

@@ -8,7 +8,8 @@ use footbridge_proto::text::needs_escape;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestPath {
     written: String,
-    decoded: String,
+    /// None where nothing in it is encoded.
+    decoded: Option<String>,
 }
 
 /// Why a path is refused.
@@ -45,14 +46,17 @@ impl RequestPath {
     pub fn read(written: &str) -> Result<Self, BadPath> {
         let Some(rest) = written.strip_prefix('/') else { return Err(BadPath::Start) };
         let mut segments = rest.split('/').peekable();
-        let mut decoded = String::with_capacity(written.len());
+        let mut decoded = written.contains('%').then(|| String::with_capacity(written.len()));
         while let Some(segment) = segments.next() {
             let is_last = segments.peek().is_none();
             if segment.is_empty() && !is_last {
                 return Err(BadPath::Empty);
             }
-            decoded.push('/');
-            decoded.push_str(&decoded_segment(segment)?);
+            let segment = decoded_segment(segment)?;
+            if let Some(decoded) = &mut decoded {
+                decoded.push('/');
+                decoded.push_str(&segment);
+            }
         }
         Ok(Self { written: written.to_owned(), decoded })
     }
@@ -66,7 +70,7 @@ impl RequestPath {
     /// Decoded, for matching.
     #[must_use]
     pub fn decoded(&self) -> &str {
-        &self.decoded
+        self.decoded.as_deref().unwrap_or(&self.written)
     }
 }
 

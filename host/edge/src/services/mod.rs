@@ -146,7 +146,7 @@ impl ServiceFront<'_> {
         let whole = WholeRequest { request, parcel: Parcel::new(head.method, head.headers, incoming) };
         let upload = whole.parcel.body.clone();
         let behind = Behind { tasks: self.tasks.clone(), cancel: cancel.clone(), guard };
-        let (watcher, mut events) = Watcher::listening();
+        let (watcher, question) = Watcher::listening_for_question();
         let (stages, services) = (Arc::clone(self.stages), self.services.clone());
         let waiter = Waiter { cancel, watcher };
         let forwards = async move { stages.forward(principal, whole, &services, waiter).await };
@@ -155,7 +155,7 @@ impl ServiceFront<'_> {
         let forwarded = tokio::select! {
             biased;
             forwarded = &mut running => forwarded,
-            asked = waiting::asked_for_long(&mut events, every) => {
+            asked = waiting::asked_for_long(question, every) => {
                 let takes_events = accepts_events || upload.asks_for_stream();
                 if told.shape.takes_comments() && takes_events && !is_websocket {
                     let telling = Telling { shape: told.shape, phase: upgrade.phase, behind };

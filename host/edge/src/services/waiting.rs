@@ -15,11 +15,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use footbridge_calls::{cause::Failure, events::CallEvent};
+use footbridge_calls::cause::Failure;
 use footbridge_services::{Behind, ErrorShape, ServiceAnswer};
 use http::{HeaderMap, StatusCode, header};
 use tokio::{
-    sync::mpsc,
+    sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
 
@@ -55,14 +55,10 @@ fn in_one_line(data: &[u8]) -> Bytes {
 }
 
 /// Ends once a person has been asked for so long; with the id of what is asked.
-pub(super) async fn asked_for_long(events: &mut mpsc::Receiver<Box<CallEvent>>, time: Duration) -> String {
-    while let Some(event) = events.recv().await {
-        if let CallEvent::Approval(asked) = *event {
-            sleep(time).await;
-            return asked.id;
-        }
-    }
-    std::future::pending().await
+pub(super) async fn asked_for_long(question: oneshot::Receiver<String>, time: Duration) -> String {
+    let Ok(id) = question.await else { return std::future::pending().await };
+    sleep(time).await;
+    id
 }
 
 /// How the client of a request is told of things.

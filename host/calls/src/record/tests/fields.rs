@@ -19,10 +19,8 @@ const WRITERS: &str = include_str!("../../../../audit/src/tests/golden.jsonl");
 
 /// One of each, with all that it can hold.
 fn all() -> Vec<Line<'static>> {
-    let digest = format!("sha256:{}", Digest::of("x"));
+    let digest = Digest::of("x");
     let session = || "run-1".to_owned();
-    let (denied, asked) = (digest.clone(), digest.clone());
-    let (content, accepted, meta) = (digest.clone(), digest.clone(), digest.clone());
     let called = |peer, kind, name: &str| Called { session: "run-1", peer, kind, server: "demo", name: name.into() };
     let decided = || DecidedLine {
         decision: "deny",
@@ -46,8 +44,8 @@ fn all() -> Vec<Line<'static>> {
         Line::Intent(Intent {
             id: "dZx5-Qb2c-Tw6yM3",
             called: called(Some("unix:uid=0,pid=9"), "tool", "get_weather"),
-            arguments: Arguments { digest: digest.clone(), bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
-            meta: Some(Arguments { digest: meta, bytes: 24, redacted: None }),
+            arguments: Arguments { digest, bytes: 15, redacted: Some("{\"city\":\"Bern\"}".into()) },
+            meta: Some(Arguments { digest, bytes: 24, redacted: None }),
             length: Some(120),
             definition: Some(digest),
             decided: decided(),
@@ -57,23 +55,23 @@ fn all() -> Vec<Line<'static>> {
             called: called(Some("unix:uid=0,pid=9"), "resource", "note:///1"),
             reason: "denied_by_policy",
             detail: Some("not among the requests of the service"),
-            arguments: Some(Arguments { digest: denied, bytes: 8, redacted: None }),
+            arguments: Some(Arguments { digest, bytes: 8, redacted: None }),
             decided: Some(decided()),
         }),
         Line::Approval(Approval {
             id: "ap-0123456789abcdef",
             state: &ApprovalStatus::Granted,
             called: called(None, "tool", "add_note"),
-            arguments: Arguments { digest: asked.clone(), bytes: 12, redacted: None },
-            definition: Some(asked),
+            arguments: Arguments { digest, bytes: 12, redacted: None },
+            definition: Some(digest),
             policy: "ask",
             approver: Some("approvals allow (uid 0)"),
-            content: Some(Arguments { digest: content, bytes: 12, redacted: Some("{\"city\":\"Bern\"}".into()) }),
+            content: Some(Arguments { digest, bytes: 12, redacted: Some("{\"city\":\"Bern\"}".into()) }),
         }),
         Line::PinAccepted(PinAccepted {
             server: "demo".into(),
             name: "get_weather".into(),
-            definition: accepted,
+            definition: digest,
             approver: "servers pins accept (uid 0)".into(),
         }),
         Line::SessionLimited(SessionLimited {

@@ -34,6 +34,8 @@ where
     let (phase, of_connection) = (stream.phase(), stream.phase());
     let ends = phase.clone();
     let mut http = http1::Builder::new();
+    // Whether its client left is looked at below, without a buffer for each request.
+    http.half_close(true);
     http.max_headers(limits.headers).max_header_size(limits.head_bytes).max_buf_size(limits.head_bytes.max(64 * 1024));
     let service = service_fn(move |request: Request<Incoming>| {
         phase.busy();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use footbridge_tests::{Host, Person, Running, Servers};
+use footbridge_tests::{Host, Person, Running, Servers, starting};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -312,9 +312,8 @@ fn where_output_goes_through_a_pipe_or_keys_come_from_one_nobody_is_asked() {
         let mut person = Person::new();
         let run = host.run_of(&["bash", "-c", &format!("{}; echo status-$?", adds("one"))]);
         let mut shell = Command::new("sh");
-        shell.args(["-c", line, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(host.work());
-        shell.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let mut running = person.starts(&shell);
+        shell.args(["-c", line, "sh"]);
+        let mut running = person.starts(&starting(&run, shell));
         person.sees("status-1");
         assert!(running.status().success(), "{line}: {person:?}");
         assert!(person.saw(&format!("{NOBODY_IS_ASKED}: {says}")) && !person.saw("1049"), "{line}: {person:?}");
@@ -393,9 +392,8 @@ fn a_command_that_leaves_the_terminal_clean_finds_nothing_added() {
         let shell = "\"$@\"; echo over";
         let run = host.run_of(&["bash", "-c", script]);
         let mut command = Command::new("sh");
-        command.args(["-c", shell, "sh"]).arg(run.get_program()).args(run.get_args()).current_dir(host.work());
-        command.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let mut running = person.starts(&command);
+        command.args(["-c", shell, "sh"]);
+        let mut running = person.starts(&starting(&run, command));
         person.sees("over\r\n");
         assert!(running.status().success(), "{person:?}");
         assert_eq!(format!("the end{}", person.seen_since("the end")), format!("{shown}over\r\n"));

@@ -10,7 +10,7 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, sandboxes, skipped};
+use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, sandboxes, skipped, starting};
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -173,13 +173,8 @@ fn few_descriptors_are_enough_and_those_that_others_left_open_are_in_no_way() {
     let host = host();
     let command = host.run_of(&["sh", "-c", "ulimit -n"]);
     let mut limited = Command::new("bash");
-    limited
-        .args(["-c", "exec 24</dev/null 25</dev/null; ulimit -n 80; exec \"$0\" \"$@\""])
-        .arg(command.get_program())
-        .args(command.get_args());
-    limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    limited.current_dir(host.work());
-    let ran = Running::start(&mut limited).ends();
+    limited.args(["-c", "exec 24</dev/null 25</dev/null; ulimit -n 80; exec \"$0\" \"$@\""]);
+    let ran = Running::start(&mut starting(&command, limited)).ends();
     assert_eq!((ran.status, ran.stdout.as_str()), (0, "80\n"), "{ran:?}");
 }
 

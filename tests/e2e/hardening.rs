@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, fs, os::unix::process::CommandExt as _, path::Path, process::Command};
 
 use footbridge_processes::keeper::Confinement;
-use footbridge_tests::{Bridge, Host, NOBODY, Running, Servers, skipped};
+use footbridge_tests::{Bridge, Host, NOBODY, Running, Servers, skipped, starting};
 use nix::{
     sys::{
         resource::{Resource, getrlimit},
@@ -192,10 +192,8 @@ fn a_server_is_kept_apart_or_not_started_whatever_the_machine_lacks() {
     // Of each number of processes that this user may have one is short somewhere on the way.
     for processes in 6..36 {
         let mut limited = Command::new("prlimit");
-        limited.arg(format!("--nproc={processes}")).arg(reach.get_program()).args(reach.get_args());
-        limited.env_clear().envs(reach.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        limited.current_dir(reach.get_current_dir().unwrap()).uid(ALONE).gid(ALONE);
-        let ran = Running::start(&mut limited).ends();
+        limited.arg(format!("--nproc={processes}"));
+        let ran = Running::start(starting(&reach, limited).uid(ALONE).gid(ALONE)).ends();
         assert!(!ran.stdout.contains("state.db") && !ran.stdout.contains("audit"), "{processes}: {ran:?}");
         assert!(!ran.stderr.contains("MCP servers can write what Footbridge itself keeps"), "{processes}: {ran:?}");
         *(if ran.status == 0 { &mut called } else { &mut refused }) += 1;
@@ -262,9 +260,7 @@ fn started_oddly(inner: &Command, core: u64) -> Running {
     let mut command = Command::new("sh");
     let start = format!("umask 027; ulimit -Sc {core}; ulimit -Sn 321; trap '' USR2; exec 7</dev/null; exec \"$@\"");
     command.args(["-c", &start, "sh"]);
-    command.arg(inner.get_program()).args(inner.get_args()).env_clear();
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.current_dir(inner.get_current_dir().unwrap());
+    let mut command = starting(inner, command);
     if geteuid().is_root() {
         command.uid(NOBODY).gid(NOBODY);
     }

@@ -12,7 +12,7 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Host, NOBODY, Ran, Running, Servers, sandboxes, skipped};
+use footbridge_tests::{Host, NOBODY, Ran, Running, Servers, sandboxes, skipped, starting};
 use nix::unistd::geteuid;
 use serde_json::json;
 
@@ -113,9 +113,7 @@ fn what_is_mounted_outside_later_does_not_show_with_and_without_a_layer() {
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let mut command = Command::new(shared[0]);
         command.args(&shared[1..]).args(["bash", "-c", MOUNTS_LATER, "later"]).arg(folder.path());
-        command.arg(run.get_program()).args(run.get_args()).env_clear();
-        command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(host.path());
-        let ran = Running::start(&mut command).ends();
+        let ran = Running::start(starting(&run, command).current_dir(host.path())).ends();
         assert_eq!(ran.stdout, "runs\n0\n", "{sandbox}, with a layer: {is_layered}: {ran:?}");
     }
 }
@@ -257,10 +255,7 @@ fn mounted_again(template: &Command, folder: &Path, again: &Path) -> Command {
         "mount --bind \"$1\" \"$2\" && shift 2 && exec setpriv --reuid \"$0\" --regid \"$0\" --clear-groups \"$@\"";
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", script, &NOBODY.to_string()]).args([folder, again]);
-    command.arg(template.get_program()).args(template.get_args()).env_clear();
-    command.envs(template.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.current_dir(template.get_current_dir().unwrap());
-    command
+    starting(template, command)
 }
 
 #[test]

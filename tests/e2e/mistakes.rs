@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Host, Running, Servers, Tape, skipped};
+use footbridge_tests::{Host, Running, Servers, Tape, skipped, starting};
 use serde_json::json;
 
 #[test]
@@ -408,10 +408,7 @@ fn too_few_descriptors_are_said_and_are_no_panic() {
     for limit in [6, 8, 12] {
         let mut limited = Command::new("sh");
         limited.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
-        limited.arg(command.get_program()).args(command.get_args());
-        limited.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        limited.current_dir(host.work());
-        Running::start(&mut limited).ends().fails(125, &["files cannot be opened", "ulimit -n"]);
+        Running::start(&mut starting(&command, limited)).ends().fails(125, &["files cannot be opened", "ulimit -n"]);
     }
 }
 

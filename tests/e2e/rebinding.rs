@@ -3,7 +3,7 @@
 
 use std::{fs, process::Command};
 
-use footbridge_tests::{Authority, Host, Running, Servers, programs, skipped};
+use footbridge_tests::{Authority, Host, Running, Servers, programs, skipped, starting};
 
 /// Resolver, origin and guest, which share the network with the harness. Prints what the guest hears, and at last which
 /// addresses of the origin were reached.
@@ -106,10 +106,8 @@ fn a_name_that_turns_private_leads_nowhere() {
     let host = host.settings(&(settings + "[tunnels]\nallow = [\"tunnel.test:443\"]\n"));
     let host = all.iter().chain(&["tunnels"]).fold(host, |host, name| host.option("--service").option(name));
     let run = host.run_of(&["python3", "-c", EVERYBODY, &folder]);
-    let mut command = alone(&format!("set -e; {NETWORK}; exec \"$@\""));
-    command.arg(run.get_program()).args(run.get_args()).env_clear().current_dir(host.work());
-    command.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = Running::start(&mut command).ends();
+    let command = alone(&format!("set -e; {NETWORK}; exec \"$@\""));
+    let ran = Running::start(&mut starting(&run, command)).ends();
     let heard: String =
         ran.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect();
     assert_eq!((ran.status, &*heard), (0, HEARD), "{ran:?}");

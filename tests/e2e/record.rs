@@ -149,9 +149,8 @@ fn a_call_that_cannot_be_recorded_is_not_made() {
          echo filled >&2;; room) rm {0}/fill; echo roomy >&2;; esac; echo $line; done | \"$@\")",
         state.display()
     );
-    command.args(["--mount", "sh", "-c", &script, "sh"]).arg(inner.get_program()).args(inner.get_args()).env_clear();
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(host.work());
-    let mut running = footbridge_tests::Running::start(&mut command);
+    command.args(["--mount", "sh", "-c", &script, "sh"]);
+    let mut running = footbridge_tests::Running::start(&mut footbridge_tests::starting(&inner, command));
     running.stdout.shows("ready\n");
     for call in 1..=5 {
         running.hears("full\n");

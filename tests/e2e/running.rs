@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, net::TcpListener, os::unix::fs::MetadataExt, process::Command};
 
-use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, skipped};
+use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, skipped, starting};
 use serde_json::json;
 
 const SANDBOXES: [&str; 2] = ["net", "none"];
@@ -295,9 +295,8 @@ fn a_parent_that_waits_for_no_child_hands_nothing_of_that_on() {
         let host = Host::with(&Servers::demo()).sandbox(sandbox);
         let run = host.run_of(&["sh", "-c", "tool-cli demo now '{}' >/dev/null && exit 7"]);
         let mut parent = Command::new("env");
-        parent.arg("--ignore-signal=CHLD").arg(run.get_program()).args(run.get_args());
-        parent.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let ran = Running::start(parent.current_dir(host.work())).ends();
+        parent.arg("--ignore-signal=CHLD");
+        let ran = Running::start(&mut starting(&run, parent)).ends();
         assert_eq!(ran.status, 7, "{sandbox}: {ran:?}");
         assert!(!ran.stderr.contains("gives this user no namespaces"), "{sandbox}: {ran:?}");
     }

@@ -15,7 +15,7 @@ use crate::{
     PATIENCE,
     guest::Guest,
     host::Host,
-    running::{Ran, Running},
+    running::{Ran, Running, starting},
 };
 
 /// A daemon that is ready. Dropping it ends it in order.
@@ -61,9 +61,7 @@ impl Host {
         );
         let mut command = Command::new("unshare");
         command.args(["--mount", "sh", "-c", &script, "sh"]);
-        command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(self.work());
-        command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        Running::start(&mut command)
+        Running::start(&mut starting(&serve, command))
     }
 
     /// `footbridge session` with these words, to its end.

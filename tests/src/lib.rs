@@ -50,7 +50,7 @@ pub use kept::{HttpClient, KeptConnection};
 pub use model::{Heard, ScriptedModel, Step};
 pub use person::Person;
 pub use real::{HttpServer, Real, skipped};
-pub use running::{Ran, Running, Stream};
+pub use running::{Ran, Running, Stream, starting};
 pub use servers::Servers;
 pub use tape::Tape;
 

@@ -15,7 +15,10 @@ use nix::{
     sys::termios::{Termios, tcgetattr},
 };
 
-use crate::{PATIENCE, local_terminal, running::Running};
+use crate::{
+    PATIENCE, local_terminal,
+    running::{Running, starting},
+};
 
 /// How long nothing takes any key where all is full: what is behind a terminal may take its time.
 const FULL: Duration = Duration::from_millis(500);
@@ -40,12 +43,7 @@ impl Person {
     /// Starts a command at this terminal, which becomes its controlling one.
     #[must_use]
     pub fn starts(&mut self, command: &Command) -> Running {
-        let mut here = local_terminal::in_front();
-        here.arg(command.get_program()).args(command.get_args()).env_clear();
-        here.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        if let Some(folder) = command.get_current_dir() {
-            here.current_dir(folder);
-        }
+        let mut here = starting(command, local_terminal::in_front());
         let terminal = self.terminal.take().unwrap();
         let copy = || terminal.try_clone().unwrap();
         Running::watch(here.stdin(copy()).stdout(copy()).stderr(copy()).spawn().unwrap())

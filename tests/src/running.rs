@@ -43,6 +43,17 @@ impl Ran {
     }
 }
 
+/// A command that starts another one, whose words come behind its own, in that one's environment and folder.
+#[must_use]
+pub fn starting(inner: &Command, mut starter: Command) -> Command {
+    starter.arg(inner.get_program()).args(inner.get_args()).env_clear();
+    starter.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = inner.get_current_dir() {
+        starter.current_dir(folder);
+    }
+    starter
+}
+
 /// A program that runs. Dropping it kills it.
 #[derive(Debug)]
 pub struct Running {

@@ -5,9 +5,8 @@
 //!
 //! Failure paths: where a step fails, what was started before is dropped; nothing was served yet.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
-use anyhow::Context as _;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -19,7 +18,7 @@ use crate::{
 };
 use footbridge_audit::Recorder;
 use footbridge_calls::pins::Pins;
-use footbridge_processes::{launch::Launcher, priority::take_short_turns};
+use footbridge_processes::{launch::Launcher, priority::take_short_turns, threads::file_limit};
 
 /// What is started.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
     let asks_people = config.approval.watch.unwrap_or(true);
     let launcher = Launcher::Kept { helper: None, folders: config.own_folders.clone() };
     let harness = Harness::start(config, recorder, launcher, pins, Some(Arc::new(ServerLogs::new(state, front))));
-    let harness = harness.with_context(|| cannot_record(state))?;
+    let harness = harness.map_err(|error| cannot_record(state, error))?;
     if asks_people {
         harness.approvals().people_answer();
     }
@@ -71,13 +70,16 @@ pub(crate) async fn start(wanted: Wanted<'_>) -> anyhow::Result<Started> {
 }
 
 /// What is said where the record takes nothing; the kernel's reason follows.
-pub(crate) fn cannot_record(state: &Path) -> String {
-    let audit = state.join("audit");
-    format!(
-        "cannot write the record in {}, and without it nothing is called: make room there, or make it writable",
-        audit.display()
-    )
+pub(crate) fn cannot_record(state: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    let (audit, error) = (state.join("audit"), error.into());
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let what = causes.find_map(file_limit).unwrap_or(SEE_TO_THE_PLACE);
+    let said = format!("cannot write the record in {}, and without it nothing is called: {what}", audit.display());
+    error.context(said)
 }
+
+/// What helps where something cannot be written.
+pub(crate) const SEE_TO_THE_PLACE: &str = "make room there, or make it writable";
 
 /// Opens the store of a state folder, and says it where one is gone that was there.
 pub(crate) async fn open_store(kind: StoreKind, state: &Path) -> Result<Arc<dyn StateStore>, StoreError> {
@@ -122,5 +124,19 @@ impl Rest {
         let ended = front.await;
         self.store.close().await;
         ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::libc::{EMFILE, ENOSPC};
+
+    use super::*;
+
+    #[test]
+    fn what_helps_fits_why_there_is_no_record() {
+        let said = |errno| cannot_record(Path::new("/s"), io::Error::from_raw_os_error(errno)).to_string();
+        assert!(said(ENOSPC).ends_with("make room there, or make it writable"), "{}", said(ENOSPC));
+        assert!(said(EMFILE).contains("ulimit -n") && !said(EMFILE).contains("room"), "{}", said(EMFILE));
     }
 }

@@ -37,13 +37,19 @@ pub fn can_start(count: usize) -> io::Result<()> {
 pub fn can_open(count: usize) -> io::Result<()> {
     let all: io::Result<Vec<File>> = (0..count).map(|_| File::open("/dev/null")).collect();
     all.map(drop).map_err(|error| {
-        let what = match error.raw_os_error() {
-            Some(libc::EMFILE) => " (the limit of open files is reached: ulimit -n, LimitNOFILE of a service)",
-            Some(libc::ENFILE) => " (the system's limit of open files is reached: sysctl fs.file-max)",
-            _ => "",
-        };
+        let what = file_limit(&error).map(|limit| format!(" ({limit})")).unwrap_or_default();
         io::Error::new(error.kind(), format!("{count} more files cannot be opened: {error}{what}"))
     })
+}
+
+/// Which limit of open files an error is of, and where it is set; none where it is of something else.
+#[must_use]
+pub fn file_limit(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error() {
+        Some(libc::EMFILE) => Some("the limit of open files is reached: ulimit -n, LimitNOFILE of a service"),
+        Some(libc::ENFILE) => Some("the system's limit of open files is reached: sysctl fs.file-max"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

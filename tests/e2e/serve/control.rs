@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use footbridge_tests::{Daemon, Host, NOBODY, PATIENCE, Running, Servers, programs, skipped};
+use footbridge_tests::{Daemon, Host, NOBODY, PATIENCE, Running, Servers, programs, skipped, starting};
 use serde_json::json;
 
 use super::LIST;
@@ -28,9 +28,8 @@ fn elsewhere(daemon: &Daemon, flags: &[&str]) -> Option<Running> {
     }
     let inner = list(daemon);
     let mut command = Command::new("unshare");
-    command.args(flags).arg(inner.get_program()).args(inner.get_args()).env_clear().current_dir(daemon.host.work());
-    command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    Some(Running::start(&mut command))
+    command.args(flags);
+    Some(Running::start(&mut starting(&inner, command)))
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use footbridge_tests::{Host, PATIENCE, Running, Servers};
+use footbridge_tests::{Host, PATIENCE, Running, Servers, starting};
 use nix::sys::signal::Signal;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::json;
@@ -73,9 +73,7 @@ fn sessions_and_their_connections_leave_descriptors_for_operators_and_neighbours
     let serve = host.serve_of();
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -Sn 200 && ulimit -Hn 256 && exec \"$@\"", "sh"]);
-    command.arg(serve.get_program()).args(serve.get_args()).env_clear().current_dir(host.work());
-    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut daemon = Running::start(&mut command);
+    let mut daemon = Running::start(&mut starting(&serve, command));
     daemon.stderr.shows("footbridge: ready");
     assert_eq!(soft_limit(daemon.pid()), 256, "as far as it may go");
 

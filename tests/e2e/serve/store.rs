@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use footbridge_tests::{Host, Running, Servers, skipped};
+use footbridge_tests::{Host, Running, Servers, skipped, starting};
 
 use super::LIST;
 
@@ -117,9 +117,8 @@ fn no_room_left_on_a_disk_of_small_blocks_kills_the_daemon() {
     );
     let serve = host.serve_of();
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", &script, "sh"]).arg(serve.get_program()).args(serve.get_args()).env_clear();
-    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = Running::start(&mut command).ends();
+    command.args(["--mount", "sh", "-c", &script, "sh"]);
+    let ran = Running::start(&mut starting(&serve, command)).ends();
     if ran.status == 99 {
         return skipped(test, &format!("no loop device or no ext4 here: {ran:?}"));
     }

@@ -220,7 +220,7 @@ fn not_recorded(state: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error 
     // What is no failure to write says itself what to do.
     let is_of_the_system = |cause: &std::io::Error| cause.raw_os_error().is_some();
     if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_of_the_system) {
-        return error.context(cannot_record(state));
+        return cannot_record(state, error);
     }
     error
 }

@@ -28,10 +28,11 @@ use footbridge_audit::{
     private_folder::{FolderError, make_private},
 };
 use footbridge_core::random::{NoRandomness, random_text};
+use footbridge_processes::threads::file_limit;
 use nix::libc::O_NOFOLLOW;
 
 use super::told::names_of;
-use crate::report;
+use crate::{composition::SEE_TO_THE_PLACE, report};
 
 /// What was noted cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +46,9 @@ pub(super) enum NoteError {
     /// The file system refuses.
     #[error(
         "cannot write {}, which names for the next run what this command can write, in case that this one is killed: \
-         {source}; make room there, or make it writable",
-        path.display()
+         {source}; {}",
+        path.display(),
+        file_limit(source).unwrap_or(SEE_TO_THE_PLACE)
     )]
     Io {
         /// The note.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use footbridge_processes::threads::file_limit;
 use footbridge_proto::text::EscapedLines;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -14,6 +15,11 @@ use crate::waiting;
 
 /// Prints an error with its causes, one a line, on standard error.
 pub(crate) fn error(error: &anyhow::Error) {
+    // Without a standard error there is nobody to tell.
+    let _ = waiting::aside(|| io::stderr().write_all(text_of(error).as_bytes()));
+}
+
+fn text_of(error: &anyhow::Error) -> String {
     let mut text = format!("footbridge: {}\n", EscapedLines(&error.to_string()));
     let mut said = error.to_string();
     for cause in error.chain().skip(1) {
@@ -24,8 +30,13 @@ pub(crate) fn error(error: &anyhow::Error) {
         }
         said = cause;
     }
-    // Without a standard error there is nobody to tell.
-    let _ = waiting::aside(|| io::stderr().write_all(text.as_bytes()));
+    // Wherever a limit of open files is met, it is the same one that helps.
+    if let Some(limit) = error.chain().filter_map(|cause| cause.downcast_ref()).find_map(file_limit)
+        && !text.contains("ulimit")
+    {
+        text.push_str(&format!("  {limit}\n"));
+    }
+    text
 }
 
 /// Prints a line for whoever is watching, on standard error.
@@ -86,6 +97,9 @@ fn stays_open(output: impl AsFd, time: Duration) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::Context as _;
+    use nix::libc::EMFILE;
+
     use std::{fs::File, time::Instant};
 
     use super::*;
@@ -102,5 +116,19 @@ mod tests {
             stays_open(File::open("/dev/null").unwrap(), Duration::from_millis(1)),
             "what nobody reads, nobody leaves"
         );
+    }
+
+    #[test]
+    fn a_limit_of_open_files_is_told_once_wherever_it_is_met() {
+        let met = || Err::<(), _>(io::Error::from_raw_os_error(EMFILE));
+        let told = text_of(&met().context("cannot open the control socket").unwrap_err());
+        assert!(
+            told.starts_with("footbridge: cannot open the control socket\n") && told.contains("ulimit -n"),
+            "{told}"
+        );
+        let told = text_of(&met().context("is ulimit -n too low?").unwrap_err());
+        assert_eq!(told.matches("ulimit").count(), 1, "{told}");
+        let told = text_of(&anyhow::anyhow!("another error"));
+        assert_eq!(told, "footbridge: another error\n");
     }
 }

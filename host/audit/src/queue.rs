@@ -52,18 +52,10 @@ pub(super) struct State {
     pub(super) wants_news: bool,
     /// When what waits is to be written, counts aside; none where nothing waits.
     due: Option<Instant>,
-    /// Until when the writer's thread sleeps; none where it looks here before it does.
-    pub(super) sleeps: Option<Sleeps>,
     /// Whether an outcome was put off since the writer's thread looked.
     was_put_off: bool,
-}
-
-/// How the writer's thread sleeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sleeps {
-    Until(Instant),
-    /// Until it is woken.
-    On,
+    /// Whether that thread looks again soon, and need not be woken for one.
+    looks_soon: bool,
 }
 
 impl State {
@@ -77,22 +69,15 @@ impl State {
         self.wait().is_some_and(|wait| wait.is_zero())
     }
 
-    /// How long the writer's thread sleeps at most. Outcomes are put off again where some just were, mostly, and it need
-    /// not be woken for each.
+    /// How long the writer's thread sleeps at most, as it looks. Where outcomes were put off others are soon, mostly: it
+    /// looks again by itself then, and is not woken for each.
     pub(super) fn sleep(&mut self) -> Option<Duration> {
-        std::mem::take(&mut self.was_put_off).then_some(PUT_OFF)
+        self.looks_soon = std::mem::take(&mut self.was_put_off);
+        self.looks_soon.then_some(PUT_OFF)
     }
 
     fn is_due_now(&mut self) {
         self.due = Some(Instant::now());
-    }
-
-    /// Whether the writer's thread sleeps beyond a time.
-    fn sleeps_beyond(&self, time: Instant) -> bool {
-        self.sleeps.is_some_and(|sleeps| match sleeps {
-            Sleeps::Until(until) => until > time,
-            Sleeps::On => true,
-        })
     }
 
     /// What goes into the next commit: outcomes, and intents and refusals. `batch` is empty, and gives its room.
@@ -186,11 +171,9 @@ impl Queue {
         let record = Record::outcome(outcome);
         let mut state = self.lock();
         state.outcomes.push_back(Entry { record, part: Part::Outcome, written: None });
+        state.due.get_or_insert_with(|| Instant::now() + PUT_OFF);
         state.was_put_off = true;
-        let due = *state.due.get_or_insert_with(|| Instant::now() + PUT_OFF);
-        let sleeps = state.sleeps_beyond(due);
-        drop(state);
-        if sleeps {
+        if !std::mem::replace(&mut state.looks_soon, true) {
             self.changed.notify_one();
         }
     }

@@ -218,7 +218,8 @@ impl Record {
         let Place { seq, prev, genesis, time, mono } = place;
         write!(out, "{{\"seq\":{seq}")?;
         if let Some(prev) = prev {
-            write!(out, ",\"prev\":\"sha256:{prev}\"")?;
+            out.write_all(b",\"prev\":")?;
+            serde_json::to_writer(&mut *out, &prev)?;
         }
         if let Some(genesis) = genesis {
             // A name that a folder has may be any.

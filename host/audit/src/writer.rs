@@ -36,7 +36,7 @@ use tokio::sync::oneshot;
 use super::{
     chain::Chain,
     chain_writer::ChainWriter,
-    queue::{Batch, Entry, Part, Queue, Sleeps},
+    queue::{Batch, Entry, Part, Queue},
     record::{OutcomeRecord, Record},
     recorder::Recorder,
 };
@@ -263,18 +263,15 @@ impl Writing {
             if state.closed || wait.is_some_and(|wait| wait.is_zero()) {
                 return;
             }
-            let wait = wait.into_iter().chain(state.sleep()).min();
-            state.sleeps = Some(wait.map_or(Sleeps::On, |wait| Sleeps::Until(Instant::now() + wait)));
-            let mut state = match wait {
+            match wait.into_iter().chain(state.sleep()).min() {
                 // Somebody wrote since it was looked at whether a head is wanted.
-                None if !state.wants_news => state,
-                None => self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None if !state.wants_news => {}
+                None => drop(self.queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner)),
                 Some(wait) => {
                     state.wants_news = false;
-                    self.queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0
+                    drop(self.queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner));
                 }
-            };
-            state.sleeps = None;
+            }
         }
     }
 }

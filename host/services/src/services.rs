@@ -268,11 +268,11 @@ impl Forward for Services {
         Box::pin(async move { Ok(HeldRequest { headers, ..parcel.body.hold(room, limit).await? }) })
     }
 
-    async fn send<'a>(
-        &'a self,
+    async fn send(
+        &self,
         outgoing: Outgoing,
         parcel: Parcel,
-        cancel: &'a CancellationToken,
+        cancel: &CancellationToken,
     ) -> Result<ServiceAnswer, Unanswered> {
         let gone = || Outcome::not_offered(outgoing.server());
         let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;

@@ -62,12 +62,7 @@ impl Forward for Tunnels {
         Box::pin(std::future::ready(Ok(nothing)))
     }
 
-    async fn send<'a>(
-        &'a self,
-        outgoing: Outgoing,
-        (): (),
-        cancel: &'a CancellationToken,
-    ) -> Result<Tunnel, Unanswered> {
+    async fn send(&self, outgoing: Outgoing, (): (), cancel: &CancellationToken) -> Result<Tunnel, Unanswered> {
         let gone = Outcome::not_offered(outgoing.server());
         let limits: Arc<Limits> = outgoing.limits();
         let way = self.0.way(outgoing.server().as_str(), outgoing.session(), &limits.services);

@@ -60,6 +60,13 @@ struct Writes {
 }
 
 impl Writes {
+    /// A record that is written there.
+    fn begin(is_quick: bool) -> (Self, Trail) {
+        let writes = Self { is_quick, ..Self::default() };
+        let trail = Trail::start(writes.clone(), AuditLimits::default()).unwrap();
+        (writes, trail)
+    }
+
     /// The types of the lines of each write, but of the first and the last.
     fn types(&self) -> Vec<Vec<String>> {
         let of = |text: &String| {
@@ -106,8 +113,7 @@ fn intent() -> Record {
 #[tokio::test]
 async fn an_outcome_that_nobody_waits_for_is_written_with_the_next_intent() {
     for is_quick in [true, false] {
-        let writes = Writes { is_quick, ..Writes::default() };
-        let trail = Trail::start(writes.clone(), AuditLimits::default()).unwrap();
+        let (writes, trail) = Writes::begin(is_quick);
         assert!(trail.intent("a", intent()).await);
         // Until the two come together: the thread may write the first of them before.
         let deadline = Instant::now() + LONG;
@@ -123,8 +129,7 @@ async fn an_outcome_that_nobody_waits_for_is_written_with_the_next_intent() {
 #[tokio::test]
 async fn where_nothing_else_comes_it_is_written_soon_and_at_the_end_in_any_case() {
     for is_quick in [true, false] {
-        let writes = Writes { is_quick, ..Writes::default() };
-        let trail = Trail::start(writes.clone(), AuditLimits::default()).unwrap();
+        let (writes, trail) = Writes::begin(is_quick);
         trail.keep_outcome(&outcome("a"));
         writes.await_types(&[&["outcome"]]);
         // The thread has been asleep for as long as it likes.
@@ -139,8 +144,7 @@ async fn where_nothing_else_comes_it_is_written_soon_and_at_the_end_in_any_case(
 #[tokio::test]
 async fn where_there_is_no_room_it_is_written_and_the_intent_with_it_is_refused() {
     for is_quick in [true, false] {
-        let writes = Writes { is_quick, ..Writes::default() };
-        let trail = Trail::start(writes.clone(), AuditLimits::default()).unwrap();
+        let (writes, trail) = Writes::begin(is_quick);
         assert!(trail.intent("a", intent()).await);
         writes.is_full.store(true, Ordering::SeqCst);
         trail.keep_outcome(&outcome("a"));

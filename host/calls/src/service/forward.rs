@@ -48,12 +48,12 @@ pub trait Forward: Send + Sync {
     ///
     /// # Errors
     /// What became of it, where there is no answer.
-    fn send<'a>(
-        &'a self,
+    fn send(
+        &self,
         outgoing: Outgoing,
         parcel: Self::Parcel,
-        cancel: &'a CancellationToken,
-    ) -> impl Future<Output = Result<Self::Answer, Unanswered>> + Send + 'a;
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = Result<Self::Answer, Unanswered>> + Send;
 }
 
 /// What is known of a service before anything is asked of it.

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use nix::errno::Errno;
+
 use crate::file_plan::FilePlan;
 use crate::keeper::{Kept, SpawnError, StartRefusal, Step};
 
@@ -23,6 +25,7 @@ pub async fn mounts_can_be_made(program: &Path) -> Result<(), StartRefusal> {
 }
 
 async fn can_mount(layer: Option<[&Path; 2]>, program: &Path) -> Result<(), StartRefusal> {
+    let step = || layer.map_or(Step::Namespaces, |[folder, _]| Step::Layer(folder.to_string_lossy().into_owned()));
     let tried = Kept::command(program).args(["--version"]).mounted(layer, FilePlan::default()).spawn().await;
     match tried {
         Ok(mut kept) => {
@@ -30,9 +33,8 @@ async fn can_mount(layer: Option<[&Path; 2]>, program: &Path) -> Result<(), Star
             Ok(())
         }
         Err(SpawnError::Refused(refusal)) => Err(refusal),
-        Err(_) => {
-            let step = layer.map_or(Step::Namespaces, |[folder, _]| Step::Layer(folder.to_string_lossy().into_owned()));
-            Err(StartRefusal { step, errno: 0 })
-        }
+        Err(SpawnError::Keeper(error) | SpawnError::Pipes(error)) => Err(StartRefusal::io_at(step())(error)),
+        // It was killed, or nobody knows.
+        Err(SpawnError::Lost) => Err(StartRefusal::at(step())(Errno::ECHILD)),
     }
 }

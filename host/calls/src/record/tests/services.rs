@@ -38,7 +38,7 @@ impl Forward for Panics {
         Box::pin(async { Err(Cause::BodyBroken) })
     }
 
-    async fn send<'a>(&'a self, _: Outgoing, (): (), _: &'a CancellationToken) -> Result<Never, Unanswered> {
+    async fn send(&self, _: Outgoing, (): (), _: &CancellationToken) -> Result<Never, Unanswered> {
         panic!("on purpose")
     }
 }

@@ -50,18 +50,32 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// Whether the writer's thread has to hear of records that others write.
     pub(super) wants_news: bool,
-    /// When what waits is to be written, counts aside; none where nothing waits.
-    due: Option<Instant>,
+    /// When what waits is to be written, counts aside.
+    due: Due,
     /// Whether an outcome was put off since the writer's thread looked.
     was_put_off: bool,
     /// Whether that thread looks again soon, and need not be woken for one.
     looks_soon: bool,
 }
 
+/// When what waits is to be written.
+#[derive(Default, Clone, Copy)]
+enum Due {
+    /// Nothing waits.
+    #[default]
+    Never,
+    At(Instant),
+    Now,
+}
+
 impl State {
     /// How long until there is something to write but counts; none where nothing waits.
     pub(super) fn wait(&self) -> Option<Duration> {
-        self.due.map(|due| due.saturating_duration_since(Instant::now()))
+        match self.due {
+            Due::Never => None,
+            Due::At(time) => Some(time.saturating_duration_since(Instant::now())),
+            Due::Now => Some(Duration::ZERO),
+        }
     }
 
     /// Whether there is something to write now.
@@ -76,16 +90,12 @@ impl State {
         self.looks_soon.then_some(PUT_OFF)
     }
 
-    fn is_due_now(&mut self) {
-        self.due = Some(Instant::now());
-    }
-
     /// What goes into the next commit: outcomes, and intents and refusals. `batch` is empty, and gives its room.
     pub(super) fn take(&mut self, mut batch: Batch) -> Batch {
         first(&mut self.outcomes, &mut batch.outcomes);
         first(&mut self.refusable, &mut batch.refusable);
         if self.outcomes.is_empty() && self.refusable.is_empty() {
-            self.due = None;
+            self.due = Due::Never;
         }
         batch
     }
@@ -95,7 +105,7 @@ impl State {
         let Batch { outcomes, refusable } = batch;
         outcomes.into_iter().rev().for_each(|entry| self.outcomes.push_front(entry));
         refusable.into_iter().rev().for_each(|entry| self.refusable.push_front(entry));
-        self.is_due_now();
+        self.due = Due::Now;
     }
 }
 
@@ -138,7 +148,7 @@ impl Queue {
         let (written, receiver) = oneshot::channel();
         let part = intent.map_or(Part::Other, Part::Intent);
         state.refusable.push_back(Entry { record, part, written: Some(written) });
-        state.is_due_now();
+        state.due = Due::Now;
         Some(receiver)
     }
 
@@ -162,7 +172,7 @@ impl Queue {
         let (written, receiver) = oneshot::channel();
         let mut state = self.lock();
         state.outcomes.push_back(Entry { record, part, written: Some(written) });
-        state.is_due_now();
+        state.due = Due::Now;
         receiver
     }
 
@@ -171,7 +181,9 @@ impl Queue {
         let record = Record::outcome(outcome);
         let mut state = self.lock();
         state.outcomes.push_back(Entry { record, part: Part::Outcome, written: None });
-        state.due.get_or_insert_with(|| Instant::now() + PUT_OFF);
+        if matches!(state.due, Due::Never) {
+            state.due = Due::At(Instant::now() + PUT_OFF);
+        }
         state.was_put_off = true;
         if !std::mem::replace(&mut state.looks_soon, true) {
             self.changed.notify_one();

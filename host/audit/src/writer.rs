@@ -331,7 +331,8 @@ impl RecordWriter {
 
     /// Writes what waits, for whoever recorded some of it. False where there is something for the thread to do.
     fn write_now(&mut self, queue: &Queue) -> bool {
-        if self.stalls.are_there(Instant::now()) {
+        let since = Instant::now();
+        if self.stalls.are_there(since) {
             return false;
         }
         let mut batch = {
@@ -341,7 +342,6 @@ impl RecordWriter {
             }
             state.take(std::mem::take(&mut self.room))
         };
-        let since = Instant::now();
         if !self.write_together(queue, &mut batch) {
             if !batch.outcomes.is_empty() && self.chain_writer.append(records(&batch.outcomes)).is_err() {
                 // The thread says so, and tries until it is done.

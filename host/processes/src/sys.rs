@@ -62,21 +62,25 @@ const OWN_MAPPING: libc::c_int = 256 * 1024;
 /// What an arena keeps free at its end, bytes.
 const KEPT_FREE: libc::c_int = 512 * 1024;
 
-/// Arenas in all: what one thread freed, the next one takes.
-const ARENAS: libc::c_int = 2;
+/// Arenas besides those of busy threads: the first thread's, and one that all others share.
+const OTHER_ARENAS: usize = 2;
 
 /// Has the allocator keep little of what was freed, mallopt(3): by itself it keeps up to 64 MiB an arena after large
-/// things, at the arena's end, where [`release_free_memory`] does not reach, and has eight arenas a processor. For a
-/// program of its own, before it has other threads.
-pub fn keep_little_free_memory() {
+/// things, at the arena's end, where [`release_free_memory`] does not reach, and has eight arenas a processor. Threads
+/// that are busy at once, so many of them, do not wait for each other's. For a program of its own, before it has other
+/// threads.
+pub fn keep_little_free_memory(busy_threads: usize) {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it sets parameters of the allocator, under its lock.
-    #[expect(unsafe_code, reason = "a call of the C library that has no wrapper")]
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, ARENAS);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_FREE);
-    };
+    {
+        let arenas = libc::c_int::try_from(busy_threads + OTHER_ARENAS).unwrap_or(libc::c_int::MAX);
+        // SAFETY: it sets parameters of the allocator, under its lock.
+        #[expect(unsafe_code, reason = "a call of the C library that has no wrapper")]
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, arenas);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_MAPPING);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_FREE);
+        };
+    }
 }
 
 /// How this process was started: what its children get back, since the harness hardens itself.

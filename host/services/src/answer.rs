@@ -6,8 +6,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, uri::Authorit
 
 use crate::{
     answer_body::AnswerBody,
-    passing::crosses,
-    request::named_by_connection,
+    credential::has_credential,
+    passing::is_dropped,
+    request::without,
     spec::{ServiceOrigin, ServiceSpec},
     websocket::WebSocket,
 };
@@ -42,17 +43,10 @@ pub enum ServiceBody {
 }
 
 /// What of the headers of an answer crosses.
-pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redactor) -> HeaderMap {
-    let named = named_by_connection(headers);
-    let crosses = |name: &HeaderName, value: &HeaderValue| {
-        !named.iter().any(|one| one == name.as_str()) && crosses(name, value, redactor)
-    };
-    let mut out = HeaderMap::with_capacity(headers.keys_len());
-    out.extend(
-        headers.iter().filter(|(name, value)| crosses(name, value)).map(|(name, value)| (name.clone(), value.clone())),
-    );
-    // How long a chunked body is it says itself.
+pub(crate) fn crossing(headers: HeaderMap, spec: &ServiceSpec, redactor: &Redactor) -> HeaderMap {
     let is_chunked = headers.contains_key(header::TRANSFER_ENCODING);
+    let mut out = without_credential(without(headers, is_dropped), redactor);
+    // How long a chunked body is it says itself.
     match length(&out).filter(|_| !is_chunked) {
         Some(length) => out.insert(header::CONTENT_LENGTH, length.into()),
         None => out.remove(header::CONTENT_LENGTH),
@@ -61,6 +55,17 @@ pub(crate) fn crossing(headers: &HeaderMap, spec: &ServiceSpec, redactor: &Redac
         out.insert(header::LOCATION, location);
     }
     out
+}
+
+/// The headers that do not hold the credential.
+fn without_credential(headers: HeaderMap, redactor: &Redactor) -> HeaderMap {
+    let is_without = |(name, value): &(&HeaderName, &HeaderValue)| !has_credential(name, value, redactor);
+    let before = headers.iter().take_while(is_without).count();
+    if before == headers.len() {
+        return headers;
+    }
+    let rest = headers.iter().skip(before + 1).filter(is_without);
+    headers.iter().take(before).chain(rest).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The length that headers say, where it is one: said twice alike, it is written once (RFC 9110, 8.6).
@@ -193,6 +198,22 @@ mod tests {
     }
 
     #[test]
+    fn a_value_with_the_credential_stays_behind_and_the_others_of_its_name_cross() {
+        for values in [["a", "s3cret-value", "b"], ["s3cret-value", "a", "b"], ["a", "b", "s3cret-value"]] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("server", "x")].into_iter().chain(values.map(|value| ("x-echo", value))) {
+                headers.append(name, HeaderValue::from_static(value));
+            }
+            headers.append("x-last", HeaderValue::from_static("y"));
+            let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
+            let out = crossing(headers, &spec("https://a.test"), &redactor);
+            let left: Vec<&str> = out.get_all("x-echo").iter().map(|value| value.to_str().unwrap()).collect();
+            assert_eq!((left, redactor.replaced()), (vec!["a", "b"], 1), "{values:?}");
+            assert!(out.len() == 4 && out["server"] == "x" && out["x-last"] == "y", "{out:?}");
+        }
+    }
+
+    #[test]
     fn cookies_hops_and_credentials_stay_behind() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -210,7 +231,7 @@ mod tests {
             headers.append(name, HeaderValue::from_static(value));
         }
         let redactor = Redactor::new(&[Secret::new("s3cret-value")]);
-        let out = crossing(&headers, &spec("https://a.test"), &redactor);
+        let out = crossing(headers, &spec("https://a.test"), &redactor);
         let mut names: Vec<&str> = out.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         assert_eq!((names, redactor.replaced()), (vec!["content-type", "vary", "vary"], 1));

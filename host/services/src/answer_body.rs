@@ -151,15 +151,13 @@ impl AnswerBody {
     }
 
     /// Has its outcome recorded when it ends, and the body of its request has.
-    #[must_use]
-    pub fn handed_on(mut self, behind: Behind) -> Self {
+    pub fn handed_on(&mut self, behind: Behind) {
         if let Some(open) = &mut self.open {
             open.behind = Some(behind);
         }
         if self.has_come() || matches!(self.passing.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED) {
             let _there_was_nothing = self.ended(None);
         }
-        self
     }
 
     /// Whether there is nothing of it.

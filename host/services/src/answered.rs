@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use footbridge_audit::{ExchangeRecord, RecordedOutcome, UsageRecord};
 use footbridge_calls::{service::OpenExchange, session::Spending};
 use hyper_util::client::legacy::connect::CaptureConnection;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -92,8 +92,9 @@ impl Answered {
             biased;
             () = upload.over() => None,
             () = cancel.cancelled() => Some(UploadError::Ended),
-            () = sleep_until(until) => Some(UploadError::TooLong),
-            () = upload.silent(silence) => Some(UploadError::Silence),
+            is_silent = upload.silent(silence, until) => {
+                Some(if is_silent { UploadError::Silence } else { UploadError::TooLong })
+            }
         };
         if stopped == Some(UploadError::Silence) {
             self.shared.iter().for_each(gives_no_more);

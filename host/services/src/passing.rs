@@ -202,7 +202,10 @@ impl Passing {
     }
 
     pub(crate) fn trailers(&self, all: HeaderMap) -> HeaderMap {
-        let keep = all.iter().filter(|(name, value)| crosses(name, value, &self.redactor));
+        let crosses = |(name, value): &(&HeaderName, &HeaderValue)| {
+            !is_dropped(name.as_str()) && !has_credential(name, value, &self.redactor)
+        };
+        let keep = all.iter().filter(crosses);
         keep.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
@@ -231,7 +234,7 @@ impl Passing {
     }
 }
 
-/// Whether a header of an answer, or one that comes behind its body, crosses.
-pub(crate) fn crosses(name: &HeaderName, value: &HeaderValue, redactor: &Redactor) -> bool {
-    !DROPPED.contains(&name.as_str()) && !has_credential(name, value, redactor)
+/// Whether a header of an answer, or one that comes behind its body, does not cross for its name alone.
+pub(crate) fn is_dropped(name: &str) -> bool {
+    DROPPED.contains(&name)
 }

@@ -29,25 +29,27 @@ impl Parcel {
         Self { method, headers, body: Upload::new(body) }
     }
 
-    /// What of the headers goes to the service as its guest said it.
-    pub(crate) fn own_headers(&self) -> HeaderMap {
-        own(&self.headers)
-    }
-
     /// The headers that cross and may change what the service does, for whoever is asked about the request: each by its
     /// name. What differs from one attempt to the next and changes nothing is left out, or nobody could agree to it once.
     pub(crate) fn headers_that_matter(&self) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (name, value) in self.own_headers().iter().filter(|(name, _)| matters(name.as_str())) {
+        for (name, value) in without(self.headers.clone(), stays).iter().filter(|(name, _)| matters(name.as_str())) {
             all.entry(name.as_str().to_owned()).or_default().push(shown(value));
         }
         all
     }
 
-    /// The request to the service with these headers of its guest's, and what counts its body.
+    /// Leaves the headers that go to the service as its guest said them. Whether that takes what stands behind an answer.
+    pub(crate) fn leave_own_headers(&mut self) -> bool {
+        let takes_trailers = takes_trailers(&self.headers);
+        self.headers = without(std::mem::take(&mut self.headers), stays);
+        takes_trailers
+    }
+
+    /// The request to the service, whose headers are its guest's own by now, and what counts its body.
     pub(crate) fn into_request(
         self,
-        own: HeaderMap,
+        takes_trailers: bool,
         spec: &ServiceSpec,
         uri: Uri,
         bounds: UploadBounds,
@@ -57,7 +59,7 @@ impl Parcel {
         *request.method_mut() = self.method;
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = crossing(own, takes_trailers(&self.headers), spec);
+        *request.headers_mut() = crossing(self.headers, takes_trailers, spec);
         // Without that word, what one of these has of unknown length is taken for nothing. HTTP/2 leaves it out.
         let has_seldom_one = matches!(*request.method(), Method::GET | Method::HEAD);
         if has_seldom_one && !request.body().is_end_stream() && request.body().size_hint().exact().is_none() {
@@ -251,27 +253,17 @@ fn password(basic: &[u8]) -> Option<Vec<u8>> {
     Some(pair[colon + 1..].to_vec())
 }
 
-/// Names that `Connection` takes for this hop alone.
-pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
+/// Takes out the headers whose names are of those, and those that `Connection` takes for this hop alone.
+pub(crate) fn without(mut headers: HeaderMap, is_one: impl Fn(&str) -> bool) -> HeaderMap {
     let values = headers.get_all(header::CONNECTION).iter();
-    let names = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    names.map(|name| String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase()).collect()
+    let named: Vec<&[u8]> = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).collect();
+    let is_named = |name: &str| named.iter().any(|one| one.trim_ascii().eq_ignore_ascii_case(name.as_bytes()));
+    let those = headers.keys().filter(|name| is_one(name.as_str()) || is_named(name.as_str()));
+    for name in those.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+    headers
 }
-
-/// What of the headers goes to the service as its guest said it.
-fn own(headers: &HeaderMap) -> HeaderMap {
-    let named = named_by_connection(headers);
-    let crosses = |name: &str| !stays(name) && !named.iter().any(|one| one == name);
-    // Room for what is put in as well.
-    let mut own = HeaderMap::with_capacity(headers.keys_len() + PUT_IN);
-    own.extend(
-        headers.iter().filter(|(name, _)| crosses(name.as_str())).map(|(name, value)| (name.clone(), value.clone())),
-    );
-    own
-}
-
-/// About how many headers are put in.
-const PUT_IN: usize = 4;
 
 /// A header's value as a text that no other value has: what is no visible ASCII, and what introduces it, is escaped.
 fn shown(value: &HeaderValue) -> String {
@@ -339,7 +331,7 @@ pub(crate) mod tests {
     }
 
     fn sent(given: &HeaderMap, spec: &ServiceSpec) -> HeaderMap {
-        crossing(own(given), takes_trailers(given), spec)
+        crossing(without(given.clone(), stays), takes_trailers(given), spec)
     }
 
     fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {

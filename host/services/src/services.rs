@@ -350,22 +350,22 @@ impl Service {
     async fn send(
         &self,
         outgoing: Outgoing,
-        parcel: Parcel,
+        mut parcel: Parcel,
         cancel: &CancellationToken,
     ) -> Result<ServiceAnswer, Unanswered> {
         self.has_credential()?;
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
         let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.looks()));
-        let own = parcel.own_headers();
-        let redactor = self.sparing(&outgoing, &own);
+        let takes_trailers = parcel.leave_own_headers();
+        let redactor = self.sparing(&outgoing, &parcel.headers);
         let (server, request) = outgoing.into_parts();
         let unusable = || Outcome::not_offered(&server);
         let call = asked_of(self.revision, request, unusable)?;
         let uri = self.spec.origin.uri(call.path().as_written(), call.query()).map_err(|_| unusable())?;
         let (bytes, sent) = (limits.request_bytes, redactor.sent());
         let bounds = UploadBounds { bytes, spending: spending.clone(), sent, pace: pace.another() };
-        let (mut request, tally) = parcel.into_request(own, &self.spec, uri, bounds).ok_or_else(unusable)?;
+        let (mut request, tally) = parcel.into_request(takes_trailers, &self.spec, uri, bounds).ok_or_else(unusable)?;
         let handshake = call.is_websocket().then(|| Handshake::begin(request.headers_mut()));
         self.leaves_no_tokens_uncounted(request.uri(), request.headers(), handshake.is_some(), spending.as_ref())?;
         let interim = InterimAnswers::count(&mut request, limits.answer_head_bytes);
@@ -379,11 +379,12 @@ impl Service {
             answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
             () = interim.too_much() => Err(Outcome::Unknown(NoAnswer::Unusable)),
             () = cancel.cancelled() => Err(self.given_up(&connection, NoAnswer::Cancelled)),
-            () = tally.silent(limits.silence_time) => {
-                gives_no_more(&connection);
+            is_silent = tally.silent(limits.silence_time, until) => {
+                if is_silent {
+                    gives_no_more(&connection);
+                }
                 Err(self.given_up(&connection, NoAnswer::Timeout))
             }
-            () = tokio::time::sleep_until(until) => Err(self.given_up(&connection, NoAnswer::Timeout)),
         };
         let answered = answered.and_then(|response| agreed(response, handshake));
         let answered = answered.and_then(|response| usable(response, &interim, limits, spending.as_ref()));
@@ -476,16 +477,16 @@ impl Service {
         if head.status == StatusCode::UNAUTHORIZED && self.spec.credential.is_some() {
             self.told.not_taken(self.spec.name.as_str());
         }
-        let headers = crossing(&head.headers, &self.spec, &begun.redactor);
+        let redactor = begun.redactor.clone();
         let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, connection)));
-        ServiceAnswer { status: head.status, headers, body }
+        ServiceAnswer { status: head.status, headers: crossing(head.headers, &self.spec, &redactor), body }
     }
 
     fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {
         Meter::of(response.extensions()).iter().for_each(Meter::ends);
         let connection = hyper::upgrade::on(&mut response);
         let status = response.status();
-        let mut headers = crossing(response.headers(), &self.spec, &begun.redactor);
+        let mut headers = crossing(std::mem::take(response.headers_mut()), &self.spec, &begun.redactor);
         say_upgrade(&mut headers);
         ServiceAnswer {
             status,

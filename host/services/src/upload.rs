@@ -387,17 +387,19 @@ impl Tally {
         Box::new(ExchangeRecord { sent, sent_digest, ..ExchangeRecord::default() })
     }
 
-    /// Ends when nothing passed for so long.
-    pub(crate) async fn silent(&self, time: Duration) {
+    /// Ends when nothing passed for so long, or at this time if that comes first; whether it was silent.
+    pub(crate) async fn silent(&self, time: Duration, until: Instant) -> bool {
         loop {
             let moved = self.moved();
-            sleep_until(moved + HELD.min(time)).await;
+            sleep_until((moved + HELD.min(time)).min(until)).await;
             if self.moved() == moved {
                 self.settle();
-                sleep_until(moved + time).await;
+                sleep_until((moved + time).min(until)).await;
             }
-            if self.moved() + time <= Instant::now() {
-                return;
+            let now = Instant::now();
+            let is_silent = self.moved() + time <= now;
+            if is_silent || until <= now {
+                return is_silent;
             }
         }
     }

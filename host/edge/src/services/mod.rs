@@ -201,7 +201,7 @@ impl ServiceFront<'_> {
                     headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
                     upgrade.phase.goes_on();
                 }
-                let passing = Passing::begin(*body, shape, upgrade.phase, behind);
+                let passing = Passing::begin(body, shape, upgrade.phase, behind);
                 if passing.body.is_over() { Pieces::default() } else { response::live(passing) }
             }
         };
@@ -282,14 +282,14 @@ fn begun(answer: ServiceAnswer, telling: Telling) -> Option<Begun> {
     let ServiceAnswer { status, headers, body } = answer;
     let Telling { shape, phase, behind } = telling;
     match body {
-        ServiceBody::Passes(body) => Some((status, headers, Box::new(Passing::begin(*body, shape, phase, behind)))),
+        ServiceBody::Passes(body) => Some((status, headers, Box::new(Passing::begin(body, shape, phase, behind)))),
         ServiceBody::WebSocket(_) => None,
     }
 }
 
 /// A body that passes.
 struct Passing {
-    body: AnswerBody,
+    body: Box<AnswerBody>,
     /// How its client is told of an error, and which record is of it.
     shape: ErrorShape,
     record: String,
@@ -298,10 +298,11 @@ struct Passing {
 
 impl Passing {
     /// Its client has as long to read it as its service has to write it.
-    fn begin(body: AnswerBody, shape: ErrorShape, phase: Phase, behind: Behind) -> Self {
+    fn begin(mut body: Box<AnswerBody>, shape: ErrorShape, phase: Phase, behind: Behind) -> Self {
         let record = body.record().unwrap_or_default().to_owned();
         phase.may_be_unread(body.silence(), body.until());
-        Self { body: body.handed_on(behind), shape, record, phase }
+        body.handed_on(behind);
+        Self { body, shape, record, phase }
     }
 }
 

@@ -179,7 +179,7 @@ struct ServeArgs {
 /// Runs the program and gives its exit status.
 #[must_use]
 pub fn main() -> i32 {
-    keep_little_free_memory();
+    keep_little_free_memory(workers());
     let mut words = std::env::args_os();
     let own = words.next().unwrap_or_default();
     let words: Vec<OsString> = words.collect();
@@ -360,13 +360,18 @@ struct LabelTwice {
 #[error("write KEY=VALUE, as in --label team=search")]
 struct NoLabel;
 
-/// A runtime with a worker for each processor: what keeps one busy does not hold up the others. Beyond a few more they
-/// would take memory and little else. They take short turns: whoever computes for long is interrupted for them.
+/// A worker for each processor: what keeps one busy does not hold up the others. Beyond a few more they would take memory
+/// and little else.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(2, 16)
+}
+
+/// A runtime with its workers. They take short turns: whoever computes for long is interrupted for them.
 ///
 /// # Errors
 /// When it has no threads, or no descriptors, which would panic, or wait for good.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    let workers = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(2, 16);
+    let workers = workers();
     can_start(workers + 1)?;
     can_open(OPENED)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();

@@ -39,14 +39,14 @@ impl Parcel {
         all
     }
 
-    /// Leaves the headers that go to the service as its guest said them. Whether that takes what stands behind an answer.
-    pub(crate) fn leave_own_headers(&mut self) -> bool {
+    /// Keeps the headers that go to the service as its guest said them, and says whether that takes trailers.
+    pub(crate) fn keep_own_headers(&mut self) -> bool {
         let takes_trailers = takes_trailers(&self.headers);
         self.headers = without(std::mem::take(&mut self.headers), stays);
         takes_trailers
     }
 
-    /// The request to the service, whose headers are its guest's own by now, and what counts its body.
+    /// The request to the service, of which its own headers are kept by now, and what counts its body.
     pub(crate) fn into_request(
         self,
         takes_trailers: bool,

@@ -357,7 +357,7 @@ impl Service {
         let limits: Arc<Limits> = outgoing.limits();
         let limits = &limits.services;
         let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.looks()));
-        let takes_trailers = parcel.leave_own_headers();
+        let takes_trailers = parcel.keep_own_headers();
         let redactor = self.sparing(&outgoing, &parcel.headers);
         let (server, request) = outgoing.into_parts();
         let unusable = || Outcome::not_offered(&server);

@@ -24,12 +24,20 @@ const DOWN_EMULATED: u64 = 256 << 20;
 /// One boundary at a time, or one conformance suite: each keeps all processors busy, and has to be done in time.
 pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
-/// Gives so many bytes, says the digest of what it is sent, and tells each event once the one before has been heard. Once
+/// What a guest sends, over and over.
+const LINE: &str = "up\n";
+
+/// Gives so many bytes, says the digests of them and of what it is sent, and tells each event once the one before has been heard. Once
 /// without TLS, once with, at an address that NO_PROXY does not name.
 const ORIGIN: &str = r#"
 import hashlib, ssl, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 block = bytes(range(256)) * 256
+def parts(length): return (min(len(block), length - at) for at in range(0, length, len(block)))
+def digest(blocks):
+    made = hashlib.sha256()
+    for one in blocks: made.update(one)
+    return made.hexdigest().encode() + b"\n"
 heard = {"one": threading.Event(), "two": threading.Event()}
 class Origin(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -39,11 +47,11 @@ class Origin(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/events": return self.events()
         if self.path.startswith("/heard/"): heard[self.path[7:]].set(); return self.says(b"")
-        if self.path != "/large": return self.says(b"by the tunnel\n")
         left = int(sys.argv[1])
+        if self.path == "/large.sha256": return self.says(digest(block[:part] for part in parts(left)))
+        if self.path != "/large": return self.says(b"by the tunnel\n")
         self.send_response(200); self.send_header("content-length", str(left)); self.end_headers()
-        while left:
-            left -= self.wfile.write(block[:left])
+        for part in parts(left): self.wfile.write(block[:part])
     def events(self):
         self.send_response(200); self.send_header("content-type", "text/event-stream"); self.send_header("connection", "close")
         self.end_headers()
@@ -51,10 +59,7 @@ class Origin(BaseHTTPRequestHandler):
             self.wfile.write(f"data: {name}\n\n".encode())
             if not event.wait(60): return self.wfile.write(b"data: nobody heard it\n\n")
     def do_POST(self):
-        left, digest = int(self.headers["content-length"]), hashlib.sha256()
-        while left:
-            part = self.rfile.read(min(left, 65536)); digest.update(part); left -= len(part)
-        self.says(digest.hexdigest().encode() + b"\n")
+        self.says(digest(self.rfile.read(part) for part in parts(int(self.headers["content-length"]))))
 def serves(address, context):
     server = ThreadingHTTPServer((address, 0), Origin)
     if context: server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -65,13 +70,14 @@ context.load_cert_chain(sys.argv[2] + "/cert.pem", sys.argv[2] + "/key.pem")
 print(serves("127.0.0.1", None), serves("127.0.0.2", context), flush=True)
 "#;
 
-/// Prints three digests: of what came, and of what was sent, as it was and as the origin got it; then the events and
-/// what came through the tunnel.
+/// Prints four digests: of what came, as it is and as the origin gave it, and of what was sent, as it was and as the origin
+/// got it; then the events and what came through the tunnel.
 const SCRIPT: &str = r#"
 set -e
 cd "$(mktemp -d)"
 curl -sS -H "x-api-key: $KEY" "$BIG/large" | sha256sum | cut -d ' ' -f 1
-head -c 33554432 /dev/urandom >up
+curl -sS -H "x-api-key: $KEY" "$BIG/large.sha256"
+yes up | head -c 33554432 >up
 sha256sum up | cut -d ' ' -f 1
 curl -sS -H "x-api-key: $KEY" --data-binary @up "$BIG/up"
 rm up
@@ -129,8 +135,8 @@ impl Origin {
 
     /// Whether all that it printed is right, and recorded.
     fn is_whole(&self, said: &str, host: &Host) {
-        let [came, sent, got, rest @ ..] = &said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
-        assert_eq!((sent, rest), (got, &["one", "two", "by the tunnel"][..]), "{said}");
+        let [came, gave, sent, got, rest @ ..] = &said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+        assert_eq!((came, sent, rest), (gave, got, &["one", "two", "by the tunnel"][..]), "{said}");
         let record = host.record();
         let outcome = |name: &str| -> &Value {
             let intent = record.iter().find(|line| line["type"] == "intent" && line["name"] == name).unwrap();
@@ -139,17 +145,30 @@ impl Origin {
         };
         let (down, up) = (outcome("GET /large"), outcome("POST /up"));
         assert_eq!((down["received"].as_u64(), up["sent"].as_u64()), (Some(self.down), Some(UP)));
-        assert_eq!(down["received_digest"], format!("sha256:{came}"));
-        assert_eq!(up["sent_digest"], format!("sha256:{sent}"));
+        let block: Vec<u8> = (0..=u8::MAX).collect();
+        assert_eq!(down["received_digest"], of_repeated(&block, self.down));
+        assert_eq!(up["sent_digest"], of_repeated(LINE.as_bytes(), UP));
         let tunnel = outcome(&format!("127.0.0.2:{}", self.ports[1]));
         let events = outcome("GET /events");
         assert!([down, up, events, tunnel].iter().all(|one| one["outcome"] == "ok"), "{record:?}");
     }
 }
 
+/// The digest of something over and over, so many bytes of it, as the record has it of a long body.
+fn of_repeated(part: &[u8], length: u64) -> String {
+    let many = part.repeat((64 * 1024_usize).div_ceil(part.len()));
+    let (mut hasher, mut left) = (blake3::Hasher::new(), usize::try_from(length).unwrap());
+    while left > 0 {
+        let now = left.min(many.len());
+        hasher.update(&many[..now]);
+        left -= now;
+    }
+    format!("blake3:{}", hasher.finalize().to_hex())
+}
+
 /// What it printed; the time to be patient begins anew with each digest.
 fn ends(mut running: Running) -> String {
-    for _ in 0..3 {
+    for _ in 0..4 {
         let _digest = running.stdout.line();
     }
     running.ends().well()

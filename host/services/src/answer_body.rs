@@ -22,7 +22,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     answered::{Answered, Behind},
-    body_digest::HELD,
     client::gives_no_more,
     connection_task::ReadAhead,
     origin_stream::Meter,
@@ -30,6 +29,10 @@ use crate::{
     passing::{Begun, Passed, Passing},
     upload::UploadError,
 };
+
+/// How long what could be the beginning of a credential is held where nothing more comes: whoever reads a stream must not
+/// wait for what comes next to have what came.
+const HELD: Duration = Duration::from_millis(500);
 
 /// The body of an answer.
 #[derive(Debug)]
@@ -102,7 +105,7 @@ struct Open {
 impl AnswerBody {
     pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, connection: CaptureConnection) -> Self {
         let (silence, until) = (begun.silence, begun.until);
-        let (passing, pace) = Passing::new(head, begun);
+        let (passing, pace) = Passing::new(head, body.size_hint().exact(), begun);
         let ahead = (head.version < Version::HTTP_2).then(ReadAhead::default);
         let shared = (head.version >= Version::HTTP_2).then_some(connection);
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
@@ -294,13 +297,7 @@ impl AnswerBody {
         }
         if self.passing.holds() && Instant::now() < self.until {
             self.timer.as_mut().reset((Instant::now() + self.silence.saturating_sub(HELD)).min(self.until));
-            let rest = self.passing.rest();
-            self.passing.settle();
-            if rest.is_empty() {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            return Poll::Ready(Some(Ok(AnswerPart::Data(rest))));
+            return Poll::Ready(Some(Ok(AnswerPart::Data(self.passing.rest()))));
         }
         // What passes the other way is no silence.
         let silent = self.passing.upload().moved() + self.silence;

@@ -92,8 +92,8 @@ pub(crate) enum Passed {
 }
 
 impl Passing {
-    /// With the pace at which it is to be looked through.
-    pub(crate) fn new(head: &Parts, begun: Begun) -> (Self, Pace) {
+    /// With the pace at which it is to be looked through. The body may say how long it is.
+    pub(crate) fn new(head: &Parts, announced: Option<u64>, begun: Begun) -> (Self, Pace) {
         let Begun { upload, redactor, usage, first_byte_ms, spending, pace, .. } = begun;
         let (is_text, is_as_it_is) = (is_text(&head.headers), is_as_it_is(&head.headers));
         let is_plain = is_text && is_as_it_is;
@@ -105,7 +105,7 @@ impl Passing {
             status: head.status,
             upload,
             received: 0,
-            digest: BodyDigest::default(),
+            digest: BodyDigest::of(announced),
             redactor,
             text,
             usage,
@@ -182,15 +182,9 @@ impl Passing {
         passed.and(used).err()
     }
 
-    /// Whether something is kept back, or kept for the digest.
+    /// Whether something is kept back.
     pub(crate) fn holds(&self) -> bool {
-        self.text.as_ref().is_some_and(StreamRedactor::holds) || self.digest.holds() || self.upload.holds()
-    }
-
-    /// Lets go of what is kept for digests, while nothing passes. In a runtime.
-    pub(crate) fn settle(&mut self) {
-        self.digest.settle();
-        self.upload.settle();
+        self.text.as_ref().is_some_and(StreamRedactor::holds)
     }
 
     pub(crate) fn rest(&mut self) -> Bytes {

@@ -32,13 +32,12 @@ use footbridge_core::{
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::{
-    runtime::Handle,
     sync::Notify,
     time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
-    body_digest::{BodyDigest, HELD},
+    body_digest::BodyDigest,
     pace::{PIECE, Pace},
     stream_member::asks_for_stream,
 };
@@ -193,6 +192,14 @@ impl Passage {
         }
     }
 
+    /// How long it says that it is; nothing where a person was asked about it, who was shown what a short one has.
+    fn announced(&self) -> Option<u64> {
+        match &self.source {
+            Source::Comes(body) => body.size_hint().exact(),
+            Source::Whole(_) | Source::Over | Source::Stopped(_) => None,
+        }
+    }
+
     fn is_at_its_end(&self) -> bool {
         if !self.rest.is_empty() {
             return false;
@@ -279,6 +286,8 @@ pub(crate) struct Tally {
     most: usize,
     bytes: AtomicU64,
     spent: OnceLock<BudgetOf>,
+    /// The length that it announced, bytes.
+    announced: Option<u64>,
     /// Of what passed, once something did: most requests have no body.
     digest: Mutex<Option<Box<BodyDigest>>>,
     since: Mutex<Instant>,
@@ -288,13 +297,16 @@ pub(crate) struct Tally {
 
 impl Tally {
     fn of(upload: Upload, most: usize) -> Self {
-        let (digest, since, over) = (Mutex::default(), Mutex::new(Instant::now()), Notify::new());
+        let (announced, digest) = (upload.lock().announced(), Mutex::default());
+        let (since, over) = (Mutex::new(Instant::now()), Notify::new());
         let (bytes, spent) = (AtomicU64::default(), OnceLock::new());
-        Self { upload, most, bytes, spent, digest, since, over }
+        Self { upload, most, announced, bytes, spent, digest, since, over }
     }
 
     fn passed(&self, data: &Bytes) {
-        self.digest.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().push(data);
+        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
+        digest.get_or_insert_with(|| Box::new(BodyDigest::of(self.announced))).push(data);
+        drop(digest);
         self.moves();
         self.bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
     }
@@ -364,21 +376,9 @@ impl Tally {
         self.spent.get().copied()
     }
 
-    /// Whether something is kept for the digest.
-    pub(crate) fn holds(&self) -> bool {
-        self.digest.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|digest| digest.holds())
-    }
-
-    /// Lets go of what is kept for the digest, while nothing passes. In a runtime.
-    pub(crate) fn settle(&self) {
-        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        digest.iter_mut().for_each(|digest| digest.settle());
-    }
-
     /// The digest of what passed; none where nothing did.
     pub(crate) fn digest(&self) -> Option<Digest> {
-        let mut digest = self.digest.lock().unwrap_or_else(PoisonError::into_inner);
-        digest.as_mut()?.so_far()
+        self.digest.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.so_far()
     }
 
     /// What of the body went, for the record of a request that has no answer.
@@ -390,12 +390,7 @@ impl Tally {
     /// Ends when nothing passed for so long, or at this time if that comes first; whether it was silent.
     pub(crate) async fn silent(&self, time: Duration, until: Instant) -> bool {
         loop {
-            let moved = self.moved();
-            sleep_until((moved + HELD.min(time)).min(until)).await;
-            if self.moved() == moved {
-                self.settle();
-                sleep_until((moved + time).min(until)).await;
-            }
+            sleep_until((self.moved() + time).min(until)).await;
             let now = Instant::now();
             let is_silent = self.moved() + time <= now;
             if is_silent || until <= now {
@@ -488,7 +483,6 @@ impl Body for Uploaded {
             passage.stop(*why);
         }
         if passage.is_over() {
-            tally.settle();
             tally.over.notify_one();
         }
         Poll::Ready(frame)
@@ -519,9 +513,6 @@ impl Drop for Uploaded {
     fn drop(&mut self) {
         // Nobody sends more of it.
         let _sender = self.tally.upload.lock().stop(UploadError::NotTaken);
-        if Handle::try_current().is_ok() {
-            self.tally.settle();
-        }
         self.tally.over.notify_one();
     }
 }

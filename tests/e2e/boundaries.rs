@@ -16,6 +16,8 @@ use serde_json::Value;
 
 /// What a guest sends: the most that a request may have.
 const UP: u64 = 32 << 20;
+/// What that is, over and over.
+const LINE: &str = "up\n";
 /// What it gets.
 const DOWN: u64 = 1 << 30;
 /// What an emulated machine gets, which takes two minutes over as much as the others get.
@@ -24,11 +26,8 @@ const DOWN_EMULATED: u64 = 256 << 20;
 /// One boundary at a time, or one conformance suite: each keeps all processors busy, and has to be done in time.
 pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
-/// What a guest sends, over and over.
-const LINE: &str = "up\n";
-
-/// Gives so many bytes, says the digests of them and of what it is sent, and tells each event once the one before has been heard. Once
-/// without TLS, once with, at an address that NO_PROXY does not name.
+/// Gives so many bytes, says the digests of them and of what it is sent, and tells each event once the one before has been
+/// heard. Once without TLS, once with, at an address that NO_PROXY does not name.
 const ORIGIN: &str = r#"
 import hashlib, ssl, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -47,11 +46,11 @@ class Origin(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/events": return self.events()
         if self.path.startswith("/heard/"): heard[self.path[7:]].set(); return self.says(b"")
-        left = int(sys.argv[1])
-        if self.path == "/large.sha256": return self.says(digest(block[:part] for part in parts(left)))
+        length = int(sys.argv[1])
+        if self.path == "/large.sha256": return self.says(digest(block[:part] for part in parts(length)))
         if self.path != "/large": return self.says(b"by the tunnel\n")
-        self.send_response(200); self.send_header("content-length", str(left)); self.end_headers()
-        for part in parts(left): self.wfile.write(block[:part])
+        self.send_response(200); self.send_header("content-length", str(length)); self.end_headers()
+        for part in parts(length): self.wfile.write(block[:part])
     def events(self):
         self.send_response(200); self.send_header("content-type", "text/event-stream"); self.send_header("connection", "close")
         self.end_headers()

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use footbridge_audit::read::ReadRecord;
 use footbridge_core::{
-    digest::Digest,
+    digest::{Digest, digest_text},
     gate::{
         CallKind, Decided, Effect, Effects, Policy, SessionRules, Subject, Tested,
         rules::{CONNECT, Kinds},
@@ -89,7 +89,7 @@ impl PastCall {
         let effects = record.fields.get("effects").cloned();
         let effects = effects.and_then(|effects| serde_json::from_value::<Vec<Effect>>(effects).ok());
         let digest = record.text("arguments.digest");
-        let is_whole = |text: &String| format!("sha256:{}", Digest::of(text)) == digest;
+        let is_whole = |text: &String| digest_text(Digest::of(text)) == digest;
         // No arguments have a digest that everybody knows.
         let text = [record.text("arguments.redacted"), "{}".to_owned()].into_iter().find(is_whole);
         Some(Self {

@@ -1,4 +1,4 @@
-//! Digests: SHA-256 of what is small, and of long bodies that pass BLAKE3 too, which whoever carries them makes.
+//! Digests: SHA-256, and BLAKE3 of long bodies, which is made where they pass.
 
 use std::{fmt, str::FromStr};
 

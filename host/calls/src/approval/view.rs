@@ -16,7 +16,7 @@ use crate::{
     decide::Verdict,
     request::OutgoingRequest,
 };
-use footbridge_core::{budget::Held, human::timestamp, names::Labels};
+use footbridge_core::{budget::Held, digest::digest_text, human::timestamp, names::Labels};
 
 /// What is shown of long arguments, bytes: their head, and their tail.
 const HEAD: usize = 2048;
@@ -162,8 +162,8 @@ fn call(id: ApprovalId, key: &Key, about: &Asking) -> ApprovalInfo {
         effects: about.effects.iter().map(|word| (*word).to_owned()).collect(),
         effects_by: about.tool.as_ref().map(|(_, by_us)| if *by_us { "operator" } else { "server" }.to_owned()),
         policy: about.policy.clone(),
-        definition: key.definition.map(|digest| format!("sha256:{digest}")),
-        digest: format!("sha256:{}", key.arguments),
+        definition: key.definition.map(digest_text),
+        digest: digest_text(key.arguments),
         bytes: about.arguments.len(),
         body_bytes: about.body_bytes,
         head: head.to_owned(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use footbridge_audit::Record;
-use footbridge_core::digest::Digest;
+use footbridge_core::digest::{Digest, digest_text};
 use footbridge_proto::approval::ApprovalStatus;
 
 /// Longest name from a guest in a record, characters; a longer one is cut and followed by its digest.
@@ -192,7 +192,7 @@ pub(crate) struct Refused<'c> {
 /// A name from a guest, short enough for a record.
 pub(super) fn short_name(name: &str) -> String {
     match name.char_indices().nth(MAX_NAME) {
-        Some((at, _)) => format!("{}... (sha256:{})", &name[..at], Digest::of(name)),
+        Some((at, _)) => format!("{}... ({})", &name[..at], digest_text(Digest::of(name))),
         None => name.to_owned(),
     }
 }

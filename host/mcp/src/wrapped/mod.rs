@@ -8,7 +8,10 @@ mod template;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use footbridge_core::{digest::Digest, secret::Secret};
+use footbridge_core::{
+    digest::{Digest, digest_text},
+    secret::Secret,
+};
 use footbridge_processes::launch::ProgramSpec;
 use serde_json::{Value, json};
 
@@ -73,8 +76,8 @@ impl CliSpec {
     /// left out by `shown`.
     pub(super) fn origin(&self, shown: impl Fn(&str) -> Value) -> Value {
         let runs: Value = self.tools.iter().map(|tool| tool.runs(&shown)).collect();
-        let digest = Digest::of(runs.to_string());
-        json!({"programs": self.programs(), "templates": format!("sha256:{digest}")})
+        let digest = digest_text(Digest::of(runs.to_string()));
+        json!({"programs": self.programs(), "templates": digest})
     }
 }
 

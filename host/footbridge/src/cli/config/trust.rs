@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use footbridge_core::digest::digest_text;
 use footbridge_processes::sys;
 use serde_json::json;
 
@@ -104,7 +105,7 @@ fn trust(path: &Path, args: &TrustArgs, folders: &Folders) -> anyhow::Result<boo
         file.trust(folders)?;
     }
     if args.json {
-        let digest = format!("sha256:{}", file.digest());
+        let digest = digest_text(file.digest());
         let notes: Vec<String> = file.notes().iter().map(ToString::to_string).collect();
         let line = json!({"file": file.path, "trusted": agreed, "changed": file.has_changed(), "digest": digest,
             "notes": notes});
@@ -121,7 +122,7 @@ fn shown(file: &FileToTrust) -> String {
     let paint = Colours::of_output();
     let what = if file.has_changed() { "changed since it was trusted" } else { "new" };
     let mut text = paint.line("1", &format!("{} ({what})", words(&file.path.display().to_string())));
-    text.push_str(&format!("  sha256:{}\n", file.digest()));
+    text.push_str(&format!("  {}\n", digest_text(file.digest())));
     let differences = file.differences();
     if differences.is_empty() {
         text.push_str("  its servers are what they were\n");

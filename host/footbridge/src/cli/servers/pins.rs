@@ -20,7 +20,7 @@ use crate::{
     report,
     store::{Acceptance, StateStore, StoreError, StoreKind, StoredPin},
 };
-use footbridge_core::digest::Digest;
+use footbridge_core::digest::{Digest, digest_text};
 use footbridge_processes::sys;
 
 /// Acceptances that are told in one request: their names are up to 1 KiB each.
@@ -177,7 +177,7 @@ fn accept(pins: &Pins, selected: &[StoredPin], json: bool) -> anyhow::Result<Vec
     }
     pins.accept(&accepted)?;
     for one in &accepted {
-        let line = json!({"server": one.server, "tool": one.tool, "digest": format!("sha256:{}", one.digest)});
+        let line = json!({"server": one.server, "tool": one.tool, "digest": digest_text(one.digest)});
         if json {
             report::out(&json_lines(&[line])?)?
         } else {
@@ -237,7 +237,7 @@ fn tell(harnesses: &mut [ControlClient], accepted: &[Acceptance]) {
     let told = accepted.iter().map(|one| AcceptedPin {
         server: one.server.clone(),
         tool: one.tool.clone(),
-        digest: format!("sha256:{}", one.digest),
+        digest: digest_text(one.digest),
     });
     let told: Vec<AcceptedPin> = told.collect();
     if harnesses.is_empty() {

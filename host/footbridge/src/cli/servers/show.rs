@@ -1,6 +1,6 @@
 //! Servers and pins, as people and as programs read them. All that servers wrote is escaped.
 
-use footbridge_core::human::timestamp;
+use footbridge_core::{digest::digest_text, human::timestamp};
 use footbridge_proto::text::Escaped;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -137,7 +137,7 @@ pub(super) fn origin(pin: &StoredPin) -> String {
 
 /// As records and commands write it.
 pub(super) fn digest(definition: &StoredDefinition) -> String {
-    format!("sha256:{}", definition.digest)
+    digest_text(definition.digest)
 }
 
 /// RFC 3339 in UTC, to the second.

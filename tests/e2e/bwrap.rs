@@ -2,12 +2,15 @@
 
 use std::{
     fs,
+    io::Read as _,
     net::TcpListener,
     os::unix::{
         fs::{MetadataExt as _, PermissionsExt as _},
         net::UnixListener,
     },
-    process::Command,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
 use footbridge_tests::{Host, NOBODY, Person, Running, Servers, processes, programs, sandboxes, skipped, starting};
@@ -290,6 +293,25 @@ fn what_is_missing_or_refused_is_named_with_the_next_step() {
     programs::writes(&program, "#!/bin/sh\necho 'bwrap: no permissions' >&2\nexit 1\n");
     host.runs(&["true"]).fails(125, &["bwrap: no permissions\n", "could not make the sandbox", "userns"]);
     host.working_in("/").runs(&["true"]).fails(2, &["the working folder is /", "--write"]);
+}
+
+#[test]
+fn what_bubblewrap_wrote_last_is_not_lost_where_it_is_read_slowly() {
+    let bin = tempfile::tempdir().unwrap();
+    // More than two pipes hold.
+    programs::writes(
+        &bin.path().join("bwrap"),
+        "#!/bin/sh\nprintf '%0150000d\\nbwrap: no permissions\\n' 0 >&2\nexit 1\n",
+    );
+    let host = host().env("PATH", bin.path());
+    let mut run = host.run_of(&["true"]).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // Enough for a harness that does not wait to be gone.
+    thread::sleep(Duration::from_secs(2));
+    let mut said = String::new();
+    run.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(125));
+    let (_zeros, said) = said.split_at(150_000);
+    assert!(said.starts_with("\nbwrap: no permissions\n") && said.contains("could not make the sandbox"), "{said}");
 }
 
 #[test]

@@ -129,8 +129,16 @@ async fn carry_out(
         let _all_is_gone_or_late = kept.kill(KILLED).await;
     }
     *is_over = kept.is_gone();
-    let output = carriers.end(*is_over);
-    Ok(with_its_output(status?, output, signals).await)
+    // Where it failed, what is still left is not waited for.
+    let output = carriers.end(*is_over || status.is_err());
+    match status {
+        Ok(status) => Ok(with_its_output(status, output, signals).await),
+        Err(error) => {
+            // Why it failed may be what was written last.
+            with_its_output(HARNESS_FAILED, output, signals).await;
+            Err(error)
+        }
+    }
 }
 
 /// Waits for the end, with the command on the local terminal where it has one.

@@ -15,16 +15,15 @@ use bytes::Bytes;
 use footbridge_audit::RecordedOutcome;
 use footbridge_calls::{cause::BudgetOf, service::OpenExchange};
 use footbridge_core::redact::LookPiece;
-use http::{HeaderMap, StatusCode, Version, response::Parts};
+use http::{HeaderMap, StatusCode, response::Parts};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     answered::{Answered, Behind},
-    client::gives_no_more,
+    client::ServiceLease,
     connection_task::ReadAhead,
-    origin_stream::Meter,
+    connections::Known,
     pace::Pace,
     passing::{Begun, Passed, Passing},
     upload::UploadError,
@@ -40,10 +39,8 @@ pub struct AnswerBody {
     body: Incoming,
     /// None where other answers share its connection.
     ahead: Option<ReadAhead>,
-    /// The connection, where other answers share it.
-    shared: Option<CaptureConnection>,
-    /// What counts what comes besides.
-    meter: Option<Meter>,
+    /// What it comes over.
+    lease: ServiceLease,
     passing: Passing,
     pace: Pace,
     /// What came and is still to be looked through.
@@ -103,17 +100,16 @@ struct Open {
 }
 
 impl AnswerBody {
-    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, connection: CaptureConnection) -> Self {
+    pub(crate) fn new(body: Incoming, head: &Parts, begun: Begun, lease: ServiceLease) -> Self {
         let (silence, until) = (begun.silence, begun.until);
         let (passing, pace) = Passing::new(head, body.size_hint().exact(), begun);
-        let ahead = (head.version < Version::HTTP_2).then(ReadAhead::default);
-        let shared = (head.version >= Version::HTTP_2).then_some(connection);
+        let ahead = lease.shared().is_none().then(ReadAhead::default);
+        lease.meter().iter().for_each(|meter| meter.answers());
         let timer = Box::pin(sleep_until((Instant::now() + silence).min(until)));
         Self {
             body,
             ahead,
-            shared,
-            meter: Meter::of(&head.extensions),
+            lease,
             passing,
             pace,
             left: Bytes::new(),
@@ -233,7 +229,7 @@ impl AnswerBody {
     /// Whether it has no more and did not end: an origin may reset a stream of HTTP/2 without an error, which is meant for
     /// the request, behind the end of an answer (RFC 9113, 8.1), and hyper takes it for an end.
     fn was_cut(&self) -> bool {
-        self.shared.is_some() && !self.has_come()
+        self.lease.shared().is_some() && !self.has_come()
     }
 
     /// Looks through a piece of what came, once it may.
@@ -262,7 +258,7 @@ impl AnswerBody {
             None => ask(),
         };
         if asked.is_ready() {
-            self.meter.iter().for_each(Meter::answers);
+            self.lease.meter().iter().for_each(|meter| meter.answers());
         }
         asked
     }
@@ -308,7 +304,7 @@ impl AnswerBody {
         }
         let why = if Instant::now() >= self.until { BrokenAnswer::TooLong } else { BrokenAnswer::Silence };
         if why == BrokenAnswer::Silence {
-            self.shared.iter().for_each(gives_no_more);
+            self.lease.shared().into_iter().for_each(Known::gives_no_more);
         }
         Poll::Ready(Some(Err(self.broken(why))))
     }
@@ -341,6 +337,9 @@ impl AnswerBody {
     fn close(&mut self, outcome: RecordedOutcome, detail: Option<String>) {
         // Free for another request before its client has this answer.
         self.ahead.iter_mut().for_each(ReadAhead::carry_on);
+        if outcome.is_whole_answer() {
+            self.lease.give_back();
+        }
         let Some(Open { exchange, behind }) = self.open.take() else { return };
         let (is_whole, upload) = (outcome.is_whole_answer(), Arc::clone(self.passing.upload()));
         if !is_whole {
@@ -349,7 +348,8 @@ impl AnswerBody {
         }
         self.passing.is_whole |= is_whole;
         let (passed, model_use) = (self.passing.record(), self.passing.model_use());
-        let answered = Answered { exchange, outcome, detail, passed, model_use, upload, shared: self.shared.take() };
+        let answered =
+            Answered { exchange, outcome, detail, passed, model_use, upload, shared: self.lease.shared().cloned() };
         match behind.filter(|_| is_whole) {
             Some(behind) => answered.end(behind, self.silence, self.until),
             None => answered.record(),

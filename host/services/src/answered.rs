@@ -8,7 +8,6 @@ use std::{sync::Arc, time::Duration};
 
 use footbridge_audit::{ExchangeRecord, RecordedOutcome, UsageRecord};
 use footbridge_calls::{service::OpenExchange, session::Spending};
-use hyper_util::client::legacy::connect::CaptureConnection;
 use tokio::time::Instant;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -16,7 +15,7 @@ use tokio_util::{
 };
 
 use crate::{
-    client::gives_no_more,
+    connections::Known,
     upload::{Tally, UploadError},
     usage::UsageReader,
 };
@@ -69,7 +68,7 @@ pub(crate) struct Answered {
     pub(crate) model_use: Option<ModelUse>,
     pub(crate) upload: Arc<Tally>,
     /// Its connection, where other requests share it.
-    pub(crate) shared: Option<CaptureConnection>,
+    pub(crate) shared: Option<Known>,
 }
 
 impl Answered {
@@ -97,7 +96,7 @@ impl Answered {
             }
         };
         if stopped == Some(UploadError::Silence) {
-            self.shared.iter().for_each(gives_no_more);
+            self.shared.iter().for_each(Known::gives_no_more);
         }
         if let Some(why) = stopped {
             upload.stop(why);

@@ -1,4 +1,5 @@
-//! How connections to a service are kept: whose, how many, for how long, and how it is noticed that the other end is gone.
+//! Whose connections to a service are, how many are kept, what is spoken over them, and how it is noticed that the other end is
+//! gone.
 //!
 //! Each session has its own: who leaves its answers unread holds a connection of HTTP/2, and takes the streams that an
 //! origin gives it. Requests of one session share one, so one whose origin went away unheard would hold them all. It is
@@ -11,21 +12,23 @@ use std::{
 };
 
 use footbridge_core::limits::ServiceLimits;
-use hyper_util::{
-    client::legacy::{Builder, Client, connect::CaptureConnection},
-    rt::TokioTimer,
-};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::TokioTimer;
 use tokio::time::Instant;
 
 use crate::{
     connect::Connector,
     connection_task::ConnectionTasks,
+    connections::{Connections, IDLE_TIME, Lease},
     upload::Uploaded,
     windows::{WINDOW, window},
 };
 
 /// Makes requests of one session to one service.
-pub(crate) type ServiceClient = Client<Connector, Box<Uploaded>>;
+pub(crate) type ServiceClient = Connections<Connector, Box<Uploaded>>;
+
+/// What an answer to one comes over.
+pub(crate) type ServiceLease = Lease<Box<Uploaded>>;
 
 /// The clients of one service, by the numbers of the sessions that they are of.
 pub(crate) struct Clients {
@@ -56,26 +59,15 @@ impl Clients {
         }
         let new = || {
             // As many as it can use at once, so that its next requests find them.
-            let mut builder = builder(limits);
-            builder.pool_max_idle_per_host(limits.in_flight.min(self.most_idle));
-            (Arc::new(builder.build(self.connector.of(session, limits))), now)
+            let (connector, most) = (self.connector.of(session, limits), limits.in_flight.min(self.most_idle));
+            let tasks = ConnectionTasks::default();
+            (Arc::new(Connections::new(connector, http1(limits), http2(limits, &tasks), tasks, most)), now)
         };
         let (client, used) = kept.all.entry(session).or_insert_with(new);
         *used = now;
         Arc::clone(client)
     }
 }
-
-/// Has a connection whose origin was silent carry no other request: it may be that nobody is there. Those that it carries
-/// go on.
-pub(crate) fn gives_no_more(connection: &CaptureConnection) {
-    if let Some(known) = &*connection.connection_metadata() {
-        known.poison();
-    }
-}
-
-/// How long idle connections are kept.
-const IDLE_TIME: Duration = Duration::from_secs(60);
 
 /// How many idle connections of one session to one service are kept at most, where there are so many for all.
 pub(crate) fn most_idle(connections: usize) -> usize {
@@ -91,23 +83,26 @@ const FEW: usize = 8;
 const PING: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(20);
 
-/// What keeps the connections of one service. An answer has 100 headers at most, for which hyper has room already.
-fn builder(limits: &ServiceLimits) -> Builder {
-    let mut client = Client::builder(ConnectionTasks::default());
-    client
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE_TIME)
-        .http1_max_buf_size(limits.answer_head_bytes.max(16 * 1024))
-        .http2_initial_stream_window_size(WINDOW)
-        .http2_initial_connection_window_size(window(limits))
+/// How HTTP/1.1 is spoken. An answer has 100 headers at most, for which hyper has room already.
+fn http1(limits: &ServiceLimits) -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.max_buf_size(limits.answer_head_bytes.max(16 * 1024));
+    http
+}
+
+/// How HTTP/2 is spoken.
+fn http2(limits: &ServiceLimits, tasks: &ConnectionTasks) -> http2::Builder<ConnectionTasks> {
+    let mut http = http2::Builder::new(tasks.clone());
+    http.timer(TokioTimer::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(window(limits))
         // What an origin gives room for, and does not read, is no more than that of an answer.
-        .http2_max_send_buf_size(WINDOW as usize)
-        .http2_max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
-        .http2_keep_alive_interval(PING)
-        .http2_keep_alive_timeout(PONG)
-        .http2_keep_alive_while_idle(true);
-    client
+        .max_send_buf_size(WINDOW as usize)
+        .max_header_list_size(u32::try_from(limits.answer_head_bytes).unwrap_or(u32::MAX))
+        .keep_alive_interval(PING)
+        .keep_alive_timeout(PONG)
+        .keep_alive_while_idle(true);
+    http
 }
 
 #[cfg(test)]
@@ -120,7 +115,7 @@ mod tests {
 
     use bytes::Bytes;
     use footbridge_outbound::SystemLookup;
-    use http::Uri;
+    use http::{Request, Uri};
     use http_body_util::Empty;
     use hyper::rt::{Read, ReadBufCursor, Write};
     use hyper_util::{
@@ -135,6 +130,7 @@ mod tests {
     use super::*;
     use crate::{
         connect::{Dialling, Protocols},
+        connections::Carrier,
         shares::Shares,
     };
 
@@ -220,9 +216,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_origin_that_went_away_unheard_is_noticed_long_before_its_silence_counts() {
         let limits = ServiceLimits::default();
-        let client = builder(&limits).build::<_, Empty<Bytes>>(Unheard);
+        let tasks = ConnectionTasks::default();
+        let client = Connections::new(Unheard, http1(&limits), http2(&limits, &tasks), tasks, 1);
         let start = Instant::now();
-        let asked = client.get(Uri::from_static("https://a.test/"));
+        let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
+        let carrier = Carrier::default();
+        let asked = client.request(request, &carrier);
         let answered = tokio::time::timeout(limits.silence_time, asked).await;
         assert!(answered.is_ok_and(|answer| answer.is_err()), "it was waited for");
         assert!(start.elapsed() < PING + PONG + Duration::from_secs(5), "{:?}", start.elapsed());

@@ -36,6 +36,13 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for ConnectionTasks {
     }
 }
 
+impl ConnectionTasks {
+    /// Has something be done that ends with the connections.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.0.spawn(work);
+    }
+}
+
 /// A connection, carried on by one at a time.
 struct ConnectionTask {
     /// None once it is over.

@@ -5,7 +5,8 @@
 //!
 //! What a service is: `spec`, and [`preset`] for some that are known. Connections: `connect` where they may lead,
 //! `shares` what of them, and of names that are looked up, each session has, `proxy` what may be on the way, `origin_stream` what may
-//! come over one, `heard_out` what is still read of one whose origin is gone, `client` how they are kept, `connection_task`
+//! come over one, `heard_out` what is still read of one whose origin is gone, `client` whose they are, `connections` how they are made
+//! and kept, `connection_task`
 //! who carries them on. What crosses: `request` and `answer` of a head, `upload` and `answer_body` how bodies pass, `pace` how fast, `passing` what of an answer does, `usage` what an answer says of a model's use, `events` where one
 //! that has to end early may, `answered` what goes on behind an answer. `tunnel` opens connections to allowed hosts, which are a service of the name [`TUNNELS`],
 //! `greeting` reads what has to come first in one, `websocket` has a request become one, and `carried` has the bytes of
@@ -25,6 +26,7 @@ mod carried;
 mod client;
 mod connect;
 mod connection_task;
+mod connections;
 mod credential;
 mod environment;
 mod events;

@@ -16,7 +16,6 @@ use std::{
 };
 
 use bytes::{Buf as _, BytesMut};
-use http::Extensions;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::{
@@ -45,13 +44,6 @@ struct Counts {
 impl Meter {
     pub(crate) fn new(limit: u64) -> Self {
         Self(Arc::new(Counts { came: AtomicU64::new(0), limit: AtomicU64::new(limit) }))
-    }
-
-    /// That of the connection of an answer, whose head came.
-    pub(crate) fn of(answer: &Extensions) -> Option<Self> {
-        let meter = answer.get::<Self>().cloned();
-        meter.iter().for_each(Self::answers);
-        meter
     }
 
     /// Something of an answer came.

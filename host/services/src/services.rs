@@ -30,10 +30,6 @@ use futures::future::BoxFuture;
 use h2::Reason;
 use http::{HeaderMap, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
-use hyper_util::client::legacy::{
-    Error as ClientError,
-    connect::{CaptureConnection, capture_connection},
-};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
@@ -41,10 +37,10 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::AnswerBody,
-    client::{Clients, gives_no_more, most_idle},
+    client::{Clients, ServiceLease, most_idle},
     connect::{Connector, Dialling, Protocols, Way, connected},
+    connections::{Carrier, Known, RequestError},
     no_connection::NoConnection,
-    origin_stream::Meter,
     pace::Pace,
     passing::Begun,
     request::Parcel,
@@ -281,13 +277,13 @@ impl Forward for Services {
 }
 
 /// Whether an answer came that cannot be read: its head is none of HTTP/1, or has more headers than are read.
-fn is_unreadable(error: &ClientError) -> bool {
+fn is_unreadable(error: &RequestError) -> bool {
     error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse)
 }
 
 /// Whether an origin says that it has not processed a request, and will not (RFC 9113, 8.7). That a connection goes away says
 /// so of later streams alone, and which one this was is not in the error.
-fn is_refused(error: &ClientError) -> bool {
+fn is_refused(error: &RequestError) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(said) = error.downcast_ref::<h2::Error>() {
@@ -370,32 +366,34 @@ impl Service {
         self.leaves_no_tokens_uncounted(request.uri(), request.headers(), handshake.is_some(), spending.as_ref())?;
         let interim = InterimAnswers::count(&mut request, limits.answer_head_bytes);
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
-        let connection = capture_connection(&mut request);
+        let carrier = Carrier::default();
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
         let client = of_websockets.unwrap_or(&self.clients).of(session, limits);
         let since = Instant::now();
         let until = since + limits.total_time;
         let answered = tokio::select! {
-            answered = client.request(request) => answered.map_err(|error| self.failed(&error, &tally)),
+            // In a place of its own, which is free again while the answer is read.
+            answered = Box::pin(client.request(request, &carrier)) => answered.map_err(|error| self.failed(&error, &tally)),
             () = interim.too_much() => Err(Outcome::Unknown(NoAnswer::Unusable)),
-            () = cancel.cancelled() => Err(self.given_up(&connection, NoAnswer::Cancelled)),
+            () = cancel.cancelled() => Err(self.given_up(&carrier, NoAnswer::Cancelled)),
             is_silent = tally.silent(limits.silence_time, until) => {
                 if is_silent {
-                    gives_no_more(&connection);
+                    carrier.connection().iter().for_each(Known::gives_no_more);
                 }
-                Err(self.given_up(&connection, NoAnswer::Timeout))
+                Err(self.given_up(&carrier, NoAnswer::Timeout))
             }
         };
-        let answered = answered.and_then(|response| agreed(response, handshake));
-        let answered = answered.and_then(|response| usable(response, &interim, limits, spending.as_ref()));
-        let response = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
+        let answered = answered.and_then(|(response, lease)| Ok((agreed(response, handshake)?, lease)));
+        let usable = |response| usable(response, &interim, limits, spending.as_ref());
+        let answered = answered.and_then(|(response, lease)| Ok((usable(response)?, lease)));
+        let (response, lease) = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
         let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let silence = limits.silence_time;
         let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending, pace };
         Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.websocket(response, begun, limits)
+            self.websocket(response, begun, limits, &lease)
         } else {
-            self.answer(response, begun, connection)
+            self.answer(response, begun, lease)
         })
     }
 
@@ -424,8 +422,8 @@ impl Service {
 
     /// What became of a request that nobody waits for any more: with a connection it may have left, and without one it has
     /// not.
-    fn given_up(&self, connection: &CaptureConnection, why: NoAnswer) -> Outcome {
-        if connection.connection_metadata().is_some() {
+    fn given_up(&self, carrier: &Carrier, why: NoAnswer) -> Outcome {
+        if carrier.connection().is_some() {
             return Outcome::Unknown(why);
         }
         Outcome::NotSent(match why {
@@ -472,18 +470,24 @@ impl Service {
         Err(Outcome::NotSent(NotSent::Unreached { why, may_pass: false }))
     }
 
-    fn answer(&self, response: Response<Incoming>, begun: Begun, connection: CaptureConnection) -> ServiceAnswer {
+    fn answer(&self, response: Response<Incoming>, begun: Begun, lease: ServiceLease) -> ServiceAnswer {
         let (head, body) = response.into_parts();
         if head.status == StatusCode::UNAUTHORIZED && self.spec.credential.is_some() {
             self.told.not_taken(self.spec.name.as_str());
         }
         let redactor = begun.redactor.clone();
-        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, connection)));
+        let body = ServiceBody::Passes(Box::new(AnswerBody::new(body, &head, begun, lease)));
         ServiceAnswer { status: head.status, headers: crossing(head.headers, &self.spec, &redactor), body }
     }
 
-    fn websocket(&self, mut response: Response<Incoming>, begun: Begun, limits: &ServiceLimits) -> ServiceAnswer {
-        Meter::of(response.extensions()).iter().for_each(Meter::ends);
+    fn websocket(
+        &self,
+        mut response: Response<Incoming>,
+        begun: Begun,
+        limits: &ServiceLimits,
+        lease: &ServiceLease,
+    ) -> ServiceAnswer {
+        lease.meter().iter().for_each(|meter| meter.ends());
         let connection = hyper::upgrade::on(&mut response);
         let status = response.status();
         let mut headers = crossing(std::mem::take(response.headers_mut()), &self.spec, &begun.redactor);
@@ -496,9 +500,9 @@ impl Service {
     }
 
     /// What became of a request that has no answer.
-    fn failed(&self, error: &ClientError, tally: &Tally) -> Outcome {
+    fn failed(&self, error: &RequestError, tally: &Tally) -> Outcome {
         let name = &self.spec.name;
-        if error.is_connect() {
+        if matches!(error, RequestError::Connect(_)) {
             let why = NoConnection::of(error);
             self.told.no_connection(name.as_str(), &self.spec.origin, why);
             tracing::debug!(service = %name, error = ?error, "why there is no connection");

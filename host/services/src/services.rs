@@ -28,7 +28,7 @@ use footbridge_core::{
 use footbridge_outbound::{InterimAnswers, Lookup, SystemLookup, head_bytes};
 use futures::future::BoxFuture;
 use h2::Reason;
-use http::{HeaderMap, Response, StatusCode, Uri, header};
+use http::{HeaderMap, Request, Response, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ use tower_service::Service as _;
 use crate::{
     answer::{ServiceAnswer, ServiceBody, crossing},
     answer_body::AnswerBody,
-    client::{Clients, ServiceLease, most_idle},
+    client::{Clients, ServiceClient, ServiceLease, most_idle},
     connect::{Connector, Dialling, Protocols, Way, connected},
     connections::{Carrier, Known, RequestError},
     no_connection::NoConnection,
@@ -48,7 +48,7 @@ use crate::{
     shares::Shares,
     spec::ServiceSpec,
     told::Told,
-    upload::{Tally, UploadBounds, UploadError},
+    upload::{Tally, UploadBounds, UploadError, Uploaded},
     usage::{UsageOf, estimated, hides_usage},
     websocket::{Handshake, WebSocket, say_upgrade},
     windows::unanswered,
@@ -264,15 +264,17 @@ impl Forward for Services {
         Box::pin(async move { Ok(HeldRequest { headers, ..parcel.body.hold(room, limit).await? }) })
     }
 
-    async fn send(
+    fn send(
         &self,
         outgoing: Outgoing,
         parcel: Parcel,
         cancel: &CancellationToken,
-    ) -> Result<ServiceAnswer, Unanswered> {
+    ) -> impl Future<Output = Result<ServiceAnswer, Unanswered>> + Send {
+        // Here, since a future has room for all that it is given.
         let gone = || Outcome::not_offered(outgoing.server());
-        let service = self.get(outgoing.server().as_str()).ok_or_else(gone)?;
-        service.send(outgoing, parcel, cancel).await
+        let service = self.get(outgoing.server().as_str()).ok_or_else(gone);
+        let ready = service.and_then(|service| service.make_ready(outgoing, parcel));
+        async move { ready?.send(cancel).await }
     }
 }
 
@@ -342,16 +344,65 @@ pub(crate) fn asked_of(
     }
 }
 
+/// A request that can be sent, and what is done about its answer.
+struct Ready {
+    service: Arc<Service>,
+    client: Arc<ServiceClient>,
+    request: Request<Box<Uploaded>>,
+    carrier: Carrier,
+    tally: Arc<Tally>,
+    handshake: Option<Handshake>,
+    interim: InterimAnswers,
+    usage: Option<UsageOf>,
+    redactor: Redactor,
+    limits: Arc<Limits>,
+    spending: Option<Spending>,
+    pace: Pace,
+}
+
+impl Ready {
+    async fn send(self: Box<Self>, cancel: &CancellationToken) -> Result<ServiceAnswer, Unanswered> {
+        let (service, carrier, tally, interim) = (&self.service, &self.carrier, &self.tally, &self.interim);
+        let (limits, spending) = (&self.limits.services, self.spending.as_ref());
+        let since = Instant::now();
+        let until = since + limits.total_time;
+        let answered = tokio::select! {
+            // In a place of its own, which is free again while the answer is read.
+            answered = Box::pin(self.client.request(self.request, carrier)) => {
+                answered.map_err(|error| service.failed(&error, tally))
+            }
+            () = interim.too_much() => Err(Outcome::Unknown(NoAnswer::Unusable)),
+            () = cancel.cancelled() => Err(service.given_up(carrier, NoAnswer::Cancelled)),
+            is_silent = tally.silent(limits.silence_time, until) => {
+                if is_silent {
+                    carrier.connection().iter().for_each(Known::gives_no_more);
+                }
+                Err(service.given_up(carrier, NoAnswer::Timeout))
+            }
+        };
+        let handshake = self.handshake;
+        let answered = answered.and_then(|(response, lease)| Ok((agreed(response, handshake)?, lease)));
+        let usable = |response| usable(response, interim, limits, spending);
+        let answered = answered.and_then(|(response, lease)| Ok((usable(response)?, lease)));
+        let (response, lease) = answered.map_err(|outcome| service.unanswered(outcome, tally, spending))?;
+        let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (silence, redactor, usage) = (limits.silence_time, self.redactor, self.usage);
+        let (upload, spending, pace) = (self.tally, self.spending, self.pace);
+        let begun = Begun { upload, redactor, usage, silence, until, first_byte_ms, spending, pace };
+        Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.service.websocket(response, begun, &self.limits.services, &lease)
+        } else {
+            self.service.answer(response, begun, lease)
+        })
+    }
+}
+
 impl Service {
-    async fn send(
-        &self,
-        outgoing: Outgoing,
-        mut parcel: Parcel,
-        cancel: &CancellationToken,
-    ) -> Result<ServiceAnswer, Unanswered> {
+    /// In a place of its own: whoever waits for the answer needs no room for what a request is made of.
+    fn make_ready(self: Arc<Self>, outgoing: Outgoing, mut parcel: Parcel) -> Result<Box<Ready>, Outcome> {
         self.has_credential()?;
-        let limits: Arc<Limits> = outgoing.limits();
-        let limits = &limits.services;
+        let all: Arc<Limits> = outgoing.limits();
+        let limits = &all.services;
         let (spending, session, pace) = (outgoing.spending().cloned(), outgoing.session(), Pace::new(outgoing.looks()));
         let takes_trailers = parcel.keep_own_headers();
         let redactor = self.sparing(&outgoing, &parcel.headers);
@@ -366,35 +417,22 @@ impl Service {
         self.leaves_no_tokens_uncounted(request.uri(), request.headers(), handshake.is_some(), spending.as_ref())?;
         let interim = InterimAnswers::count(&mut request, limits.answer_head_bytes);
         let usage = UsageOf::asked(request.method(), request.uri()).filter(|_| self.spec.usage);
-        let carrier = Carrier::default();
         let of_websockets = self.websockets.as_ref().filter(|_| handshake.is_some());
         let client = of_websockets.unwrap_or(&self.clients).of(session, limits);
-        let since = Instant::now();
-        let until = since + limits.total_time;
-        let answered = tokio::select! {
-            // In a place of its own, which is free again while the answer is read.
-            answered = Box::pin(client.request(request, &carrier)) => answered.map_err(|error| self.failed(&error, &tally)),
-            () = interim.too_much() => Err(Outcome::Unknown(NoAnswer::Unusable)),
-            () = cancel.cancelled() => Err(self.given_up(&carrier, NoAnswer::Cancelled)),
-            is_silent = tally.silent(limits.silence_time, until) => {
-                if is_silent {
-                    carrier.connection().iter().for_each(Known::gives_no_more);
-                }
-                Err(self.given_up(&carrier, NoAnswer::Timeout))
-            }
-        };
-        let answered = answered.and_then(|(response, lease)| Ok((agreed(response, handshake)?, lease)));
-        let usable = |response| usable(response, &interim, limits, spending.as_ref());
-        let answered = answered.and_then(|(response, lease)| Ok((usable(response)?, lease)));
-        let (response, lease) = answered.map_err(|outcome| self.unanswered(outcome, &tally, spending.as_ref()))?;
-        let first_byte_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let silence = limits.silence_time;
-        let begun = Begun { upload: tally, redactor, usage, silence, until, first_byte_ms, spending, pace };
-        Ok(if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            self.websocket(response, begun, limits, &lease)
-        } else {
-            self.answer(response, begun, lease)
-        })
+        Ok(Box::new(Ready {
+            service: self,
+            client,
+            request,
+            carrier: Carrier::default(),
+            tally,
+            handshake,
+            interim,
+            usage,
+            redactor,
+            limits: all,
+            spending,
+            pace,
+        }))
     }
 
     /// A WebSocket of a model is none where its tokens count, nor is a request whose answer is not to tell of them.

@@ -107,83 +107,18 @@ fn http2(limits: &ServiceLimits, tasks: &ConnectionTasks) -> http2::Builder<Conn
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io,
-        pin::Pin,
-        task::{Context, Poll},
-    };
-
     use bytes::Bytes;
     use footbridge_outbound::SystemLookup;
-    use http::{Request, Uri};
+    use http::Request;
     use http_body_util::Empty;
-    use hyper::rt::{Read, ReadBufCursor, Write};
-    use hyper_util::{
-        client::legacy::connect::{Connected, Connection},
-        rt::TokioIo,
-    };
-    use tokio::{
-        io::{DuplexStream, duplex},
-        time::Instant,
-    };
+    use tokio::time::Instant;
 
     use super::*;
     use crate::{
         connect::{Dialling, Protocols},
-        connections::Carrier,
+        connections::{Carrier, tests::Dialler},
         shares::Shares,
     };
-
-    /// Connections whose other end is there and says nothing.
-    #[derive(Clone)]
-    struct Unheard;
-
-    /// One of them.
-    struct Silent {
-        ours: TokioIo<DuplexStream>,
-        _theirs: DuplexStream,
-    }
-
-    impl tower_service::Service<Uri> for Unheard {
-        type Response = Silent;
-        type Error = io::Error;
-        type Future = std::future::Ready<io::Result<Silent>>;
-
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn call(&mut self, _: Uri) -> Self::Future {
-            let (ours, theirs) = duplex(1 << 20);
-            std::future::ready(Ok(Silent { ours: TokioIo::new(ours), _theirs: theirs }))
-        }
-    }
-
-    impl Connection for Silent {
-        fn connected(&self) -> Connected {
-            Connected::new().negotiated_h2()
-        }
-    }
-
-    impl Read for Silent {
-        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.get_mut().ours).poll_read(cx, buffer)
-        }
-    }
-
-    impl Write for Silent {
-        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-            Pin::new(&mut self.get_mut().ours).poll_write(cx, bytes)
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.get_mut().ours).poll_flush(cx)
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Pin::new(&mut self.get_mut().ours).poll_shutdown(cx)
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn each_session_has_a_client_of_its_own_for_as_long_as_its_connections_may_be_kept() {
@@ -216,8 +151,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_origin_that_went_away_unheard_is_noticed_long_before_its_silence_counts() {
         let limits = ServiceLimits::default();
-        let tasks = ConnectionTasks::default();
-        let client = Connections::new(Unheard, http1(&limits), http2(&limits, &tasks), tasks, 1);
+        // The other end is there, and says nothing.
+        let ((dialler, _other), tasks) = (Dialler::new(true), ConnectionTasks::default());
+        let client = Arc::new(Connections::new(dialler, http1(&limits), http2(&limits, &tasks), tasks, 1));
         let start = Instant::now();
         let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
         let carrier = Carrier::default();

@@ -25,7 +25,10 @@ use hyper::{
     rt::{Executor as _, Read, Write},
 };
 use hyper_util::client::legacy::connect::Connection;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 use tower_service::Service;
 
 use crate::{connection_task::ConnectionTasks, origin_stream::Meter};
@@ -48,6 +51,8 @@ struct Kept<B> {
     /// How many of HTTP/1.1, at most.
     most: usize,
     now: Mutex<KeptNow<B>>,
+    /// Tells those who wait for a connection of their own that there is another.
+    given: Notify,
     tasks: ConnectionTasks,
 }
 
@@ -127,7 +132,7 @@ enum Sender<B> {
 
 impl<C, B> Connections<C, B>
 where
-    C: Service<Uri> + Clone,
+    C: Service<Uri, Future: Send> + Clone + Send + Sync + 'static,
     C::Response: Read + Write + Connection + Unpin + Send + 'static,
     C::Error: Into<Box<dyn Error + Send + Sync>>,
     B: Body + Send + Unpin + 'static,
@@ -145,6 +150,7 @@ where
         let kept = || Kept {
             most,
             now: Mutex::new(KeptNow { idle: Vec::new(), shared: None, is_tended: false }),
+            given: Notify::new(),
             tasks: tasks.clone(),
         };
         let kept = (most > 0).then(|| Arc::new(kept()));
@@ -156,18 +162,16 @@ where
     /// # Errors
     /// [`RequestError`].
     pub(crate) async fn request(
-        &self,
+        self: &Arc<Self>,
         mut request: Request<B>,
         carrier: &Carrier,
     ) -> Result<(Response<Incoming>, Lease<B>), RequestError> {
         let uri = request.uri().clone();
         loop {
-            let kept = self.kept.as_ref().and_then(|kept| kept.take());
-            let is_kept = kept.is_some();
-            let mut open = match kept {
-                Some(open) => open,
+            let (mut open, is_kept) = match self.kept.as_ref().and_then(|kept| kept.take()) {
+                Some(open) => (open, true),
                 // In a place of its own, which most requests have no need of.
-                None => Box::pin(self.connect(uri.clone())).await?,
+                None => Box::pin(self.open(uri.clone())).await?,
             };
             carrier.is(&open.known);
             match open.sender.send(request, &uri).await {
@@ -177,6 +181,27 @@ where
                     None => return Err(RequestError::Send(error.into_error())),
                 },
             }
+        }
+    }
+
+    /// A new connection, or one that is given back before that is there, which is said: an origin may serve few at a time.
+    async fn open(self: &Arc<Self>, uri: Uri) -> Result<(Open<B>, bool), RequestError> {
+        let Some(kept) = &self.kept else { return Ok((self.connect(uri).await?, false)) };
+        let connections = Arc::clone(self);
+        let mut connecting = Box::pin(async move { connections.connect(uri).await });
+        tokio::select! {
+            biased;
+            open = kept.given() => {
+                // The new one is for the next request.
+                let kept = Arc::downgrade(kept);
+                self.tasks.spawn(async move {
+                    if let (Ok(open), Some(kept)) = (connecting.await, kept.upgrade()) {
+                        kept.put(open);
+                    }
+                });
+                Ok((open, true))
+            }
+            open = &mut connecting => Ok((open?, false)),
         }
     }
 
@@ -263,6 +288,17 @@ impl<B: Body + Send + 'static> Kept<B> {
         kept.shared(now).or_else(|| kept.own(now))
     }
 
+    /// One that is given back, or shared, from now on.
+    async fn given(&self) -> Open<B> {
+        loop {
+            let given = self.given.notified();
+            if let Some(open) = self.take() {
+                return open;
+            }
+            given.await;
+        }
+    }
+
     /// Has others share a new connection, unless there is one that they share: then that is what is given.
     fn share(self: &Arc<Self>, sender: http2::SendRequest<B>, known: Known) -> Open<B> {
         let (mut kept, now) = (self.lock(), Instant::now());
@@ -271,7 +307,16 @@ impl<B: Body + Send + 'static> Kept<B> {
         }
         kept.shared = Some(Idle { sender: sender.clone(), known: known.clone(), since: now });
         self.tend(&mut kept);
+        self.given.notify_waiters();
         Open { sender: Sender::Shared(sender), known }
+    }
+
+    fn put(self: &Arc<Self>, open: Open<B>) {
+        match open.sender {
+            Sender::Own(sender) => self.keep(sender, open.known),
+            // It is there.
+            Sender::Shared(_) => {}
+        }
     }
 
     fn keep(self: &Arc<Self>, sender: http1::SendRequest<B>, known: Known) {
@@ -279,6 +324,7 @@ impl<B: Body + Send + 'static> Kept<B> {
         if kept.idle.len() < self.most {
             kept.idle.push(Idle { sender, known, since: Instant::now() });
             self.tend(&mut kept);
+            self.given.notify_one();
         }
     }
 
@@ -388,7 +434,7 @@ impl<B: Body + Send + 'static> Lease<B> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{
         convert::Infallible,
         io,
@@ -397,7 +443,7 @@ mod tests {
     };
 
     use bytes::Bytes;
-    use futures::TryFutureExt as _;
+    use futures::{TryFutureExt as _, future::BoxFuture};
     use http_body_util::{BodyExt as _, Full, StreamBody};
     use hyper::{body::Frame, service::service_fn};
     use hyper_util::{
@@ -406,34 +452,47 @@ mod tests {
     };
     use tokio::{
         io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex},
-        sync::{mpsc, oneshot},
-        time::advance,
+        sync::{Semaphore, mpsc, oneshot},
+        time::{advance, timeout},
     };
 
     use super::*;
 
-    /// Connects to whoever takes the other ends.
+    /// Connects to whoever takes the other ends, as often as it may.
     #[derive(Clone)]
-    struct Dialler {
+    pub(crate) struct Dialler {
         others: mpsc::UnboundedSender<DuplexStream>,
+        may: Arc<Semaphore>,
         is_shared: bool,
     }
 
-    struct Ours(TokioIo<DuplexStream>, bool);
+    impl Dialler {
+        /// And those other ends.
+        pub(crate) fn new(is_shared: bool) -> (Self, mpsc::UnboundedReceiver<DuplexStream>) {
+            let (others, taken) = mpsc::unbounded_channel();
+            (Self { others, may: Arc::new(Semaphore::new(100)), is_shared }, taken)
+        }
+    }
+
+    pub(crate) struct Ours(TokioIo<DuplexStream>, bool);
 
     impl Service<Uri> for Dialler {
         type Response = Ours;
         type Error = io::Error;
-        type Future = std::future::Ready<io::Result<Ours>>;
+        type Future = BoxFuture<'static, io::Result<Ours>>;
 
         fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             Poll::Ready(Ok(()))
         }
 
         fn call(&mut self, _: Uri) -> Self::Future {
-            let (ours, other) = duplex(1 << 16);
-            let taken = self.others.send(other).map_err(|_| io::ErrorKind::ConnectionRefused.into());
-            std::future::ready(taken.map(|()| Ours(TokioIo::new(ours), self.is_shared)))
+            let Self { others, may, is_shared } = self.clone();
+            Box::pin(async move {
+                may.acquire().await.map_err(io::Error::other)?.forget();
+                let (ours, other) = duplex(1 << 16);
+                others.send(other).map_err(|_| io::ErrorKind::ConnectionRefused)?;
+                Ok(Ours(TokioIo::new(ours), is_shared))
+            })
         }
     }
 
@@ -471,17 +530,20 @@ mod tests {
         }
     }
 
-    type TestConnections = Connections<Dialler, Full<Bytes>>;
+    type TestConnections = Arc<Connections<Dialler, Full<Bytes>>>;
 
-    fn connections<B>(most: usize, is_shared: bool) -> (Connections<Dialler, B>, mpsc::UnboundedReceiver<DuplexStream>)
+    fn connections<B>(
+        most: usize,
+        is_shared: bool,
+    ) -> (Arc<Connections<Dialler, B>>, mpsc::UnboundedReceiver<DuplexStream>)
     where
         B: Body + Send + Unpin + 'static,
         B::Data: Send,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let ((others, taken), tasks) = (mpsc::unbounded_channel(), ConnectionTasks::default());
+        let ((dialler, taken), tasks) = (Dialler::new(is_shared), ConnectionTasks::default());
         let (http1, http2) = (http1::Builder::new(), http2::Builder::new(tasks.clone()));
-        (Connections::new(Dialler { others, is_shared }, http1, http2, tasks, most), taken)
+        (Arc::new(Connections::new(dialler, http1, http2, tasks, most)), taken)
     }
 
     async fn asks(connections: &TestConnections) -> Result<(Bytes, Lease<Full<Bytes>>), RequestError> {
@@ -543,6 +605,28 @@ mod tests {
         advance(IDLE_TIME * 3).await;
         tokio::task::yield_now().await;
         assert!(kept.lock().idle.is_empty() && !kept.lock().is_tended);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_new_one_has_what_is_given_back_meanwhile() {
+        let ((connections, taken), count) = (connections(2, false), Arc::default());
+        tokio::spawn(answers(taken, Arc::clone(&count)));
+        connections.connector.may.forget_permits(99);
+        let (_, mut lease) = asks(&connections).await.unwrap();
+        let mut second = Box::pin(asks(&connections));
+        assert!((&mut second).now_or_never().is_none(), "no other can be made");
+        lease.give_back();
+        let second = timeout(Duration::from_secs(60), second).await.expect("it waits for its own");
+        let (answer, mut lease) = second.unwrap();
+        assert_eq!((answer.as_ref(), count.load(Ordering::SeqCst)), (&b"ye"[..], 1));
+        // The one that it did not wait for is for others.
+        connections.connector.may.add_permits(1);
+        let kept = connections.kept.as_ref().unwrap();
+        while kept.lock().idle.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        lease.give_back();
+        assert_eq!((kept.lock().idle.len(), count.load(Ordering::SeqCst)), (2, 2));
     }
 
     #[tokio::test]

@@ -28,7 +28,8 @@ use crate::{
     connect::{Way, connected},
     no_connection::NoConnection,
     origin_stream::OriginStream,
-    services::{Services, asked_of},
+    service::asked_of,
+    services::Services,
 };
 
 /// Opens tunnels, where [`Services`] itself carries requests.

@@ -1,6 +1,10 @@
 //! Threads that give way to all others, and those that are not to wait for them.
 
-use std::time::Duration;
+use std::{
+    cell::Cell,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::sys;
 
@@ -24,11 +28,54 @@ pub fn take_short_turns() {
     let _last = sys::set_turns(SHORT_TURN);
 }
 
+/// Has this thread, which has nothing to do, let those that wait for its processor have it once, before it sleeps: mostly
+/// they bring it something, and then it needs not be put to sleep and woken. One that computes for long would keep the
+/// processor until the kernel's next tick, whatever comes meanwhile: where it came to that, nobody is let go first for a
+/// while.
+pub fn let_others_go_first() {
+    thread_local!(static YIELDS: Cell<Yields> = const { Cell::new(Yields { not_before: None }) });
+    let (yields, began) = (YIELDS.get(), Instant::now());
+    if yields.is_due(began) {
+        thread::yield_now();
+        YIELDS.set(yields.after(began, Instant::now()));
+    }
+}
+
+/// Longer than those take that bring something, and shorter than a tick.
+const LONG: Duration = Duration::from_micros(500);
+/// How long nobody is let go first then: a tick in it is little.
+const WHILE: Duration = Duration::from_millis(100);
+
+/// When others may go first.
+#[derive(Debug, Clone, Copy)]
+struct Yields {
+    not_before: Option<Instant>,
+}
+
+impl Yields {
+    fn is_due(self, now: Instant) -> bool {
+        self.not_before.is_none_or(|time| now >= time)
+    }
+
+    /// The same once they had the processor for so long.
+    fn after(self, began: Instant, ended: Instant) -> Self {
+        Self { not_before: (ended.duration_since(began) > LONG).then(|| ended + WHILE) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
+
+    #[test]
+    fn others_go_first_until_one_keeps_the_processor() {
+        let (at, yields) = (Instant::now(), Yields { not_before: None });
+        assert!(yields.is_due(at));
+        let short = yields.after(at, at + LONG);
+        assert!(short.is_due(at + LONG));
+        let (tick, long) = (at + LONG * 8, short.after(at, at + LONG * 8));
+        assert!(!long.is_due(tick) && !long.is_due(tick + WHILE / 2) && long.is_due(tick + WHILE));
+    }
 
     /// How long a turn of this thread is, ns, where the kernel tells.
     fn turn() -> Option<u64> {

@@ -45,7 +45,7 @@ use crate::{
 };
 use footbridge_core::{gate::UnknownPolicy, limits::overrides::LimitTwice, names::Labels};
 use footbridge_processes::{
-    priority::take_short_turns,
+    priority::{let_others_go_first, take_short_turns},
     sandbox::EnvironmentError,
     sys::{self, keep_little_free_memory},
     threads::{can_open, can_start},
@@ -366,7 +366,8 @@ fn workers() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get).clamp(2, 16)
 }
 
-/// A runtime with its workers. They take short turns: whoever computes for long is interrupted for them.
+/// A runtime with its workers. They take short turns: whoever computes for long is interrupted for them. Before they sleep
+/// they let others go first.
 ///
 /// # Errors
 /// When it has no threads, or no descriptors, which would panic, or wait for good.
@@ -375,7 +376,8 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     can_start(workers + 1)?;
     can_open(OPENED)?;
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    let runtime = builder.worker_threads(workers).on_thread_start(take_short_turns).enable_all().build()?;
+    builder.worker_threads(workers).on_thread_start(take_short_turns).on_thread_park(let_others_go_first);
+    let runtime = builder.enable_all().build()?;
     runtime.spawn(keep_one_beside());
     Ok(runtime)
 }

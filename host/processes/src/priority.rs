@@ -28,17 +28,25 @@ pub fn take_short_turns() {
     let _last = sys::set_turns(SHORT_TURN);
 }
 
+thread_local! {
+    /// When this thread lets others go first again; none where it has not begun to.
+    static NOT_BEFORE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// Has this thread, which has nothing to do, let those that wait for its processor have it once, before it sleeps: mostly
 /// they bring it something, and then it needs not be put to sleep and woken. One that computes for long would keep the
 /// processor until the kernel's next tick, whatever comes meanwhile: where it came to that, nobody is let go first for a
-/// while.
+/// while; nor is anybody in the beginning, as a command may be over soon.
 pub fn let_others_go_first() {
-    thread_local!(static YIELDS: Cell<Yields> = const { Cell::new(Yields { not_before: None }) });
-    let (yields, began) = (YIELDS.get(), Instant::now());
-    if yields.is_due(began) {
+    let began = Instant::now();
+    let not_before = NOT_BEFORE.get().unwrap_or(began + WHILE);
+    let next = if began < not_before {
+        not_before
+    } else {
         thread::yield_now();
-        YIELDS.set(yields.after(began, Instant::now()));
-    }
+        next(began, Instant::now())
+    };
+    NOT_BEFORE.set(Some(next));
 }
 
 /// Longer than those take that bring something, and shorter than a tick.
@@ -46,21 +54,9 @@ const LONG: Duration = Duration::from_micros(500);
 /// How long nobody is let go first then: a tick in it is little.
 const WHILE: Duration = Duration::from_millis(100);
 
-/// When others may go first.
-#[derive(Debug, Clone, Copy)]
-struct Yields {
-    not_before: Option<Instant>,
-}
-
-impl Yields {
-    fn is_due(self, now: Instant) -> bool {
-        self.not_before.is_none_or(|time| now >= time)
-    }
-
-    /// The same once they had the processor for so long.
-    fn after(self, began: Instant, ended: Instant) -> Self {
-        Self { not_before: (ended.duration_since(began) > LONG).then(|| ended + WHILE) }
-    }
+/// When others may go first again, once they had the processor for so long.
+fn next(began: Instant, ended: Instant) -> Instant {
+    if ended.duration_since(began) > LONG { ended + WHILE } else { ended }
 }
 
 #[cfg(test)]
@@ -68,13 +64,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn others_go_first_until_one_keeps_the_processor() {
-        let (at, yields) = (Instant::now(), Yields { not_before: None });
-        assert!(yields.is_due(at));
-        let short = yields.after(at, at + LONG);
-        assert!(short.is_due(at + LONG));
-        let (tick, long) = (at + LONG * 8, short.after(at, at + LONG * 8));
-        assert!(!long.is_due(tick) && !long.is_due(tick + WHILE / 2) && long.is_due(tick + WHILE));
+    fn others_go_first_but_in_the_beginning_and_after_one_that_kept_the_processor() {
+        let (began, tick) = (Instant::now(), LONG * 8);
+        let first = || {
+            let_others_go_first();
+            NOT_BEFORE.get()
+        };
+        assert!(thread::spawn(first).join().unwrap().is_some_and(|time| time >= began + WHILE));
+        assert_eq!(next(began, began + LONG), began + LONG);
+        assert_eq!(next(began, began + tick), began + tick + WHILE);
     }
 
     /// How long a turn of this thread is, ns, where the kernel tells.
